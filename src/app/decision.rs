@@ -1,0 +1,196 @@
+//! How a use case decides: a pure function over streams that it asks for by name.
+//!
+//! A [`Decision`] is run by the writer with a [`View`]. It asks the view for states; what isn't loaded
+//! yet comes back as [`Halt::Need`], which `?` passes up; the writer loads it and runs the decision
+//! again from its start. So a decision may discover streams as it goes, and must be repeatable: pure,
+//! no clock, no randomness (ids and times were put in when it was built).
+//!
+//! Invariants: every stream a decision has seen is version-checked by the append, also when the
+//! decision refused; every reservation it saw free is taken by key, so a lost race is a conflict and
+//! the decision runs again.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::domain::{Actor, Envelope, Event, NewContent, Refusal, StreamKey};
+use crate::kernel::ids::{CommandId, CorrelationId, EventId, WorkspaceId};
+use jiff::Timestamp;
+
+/// Why a decision stopped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Halt {
+    /// It needs facts that aren't loaded.
+    Need(Need),
+    /// A rule says no.
+    Refused(Refusal),
+    /// A stream can't be folded: the log is corrupt there, or a newer build wrote it.
+    Corrupt(String),
+}
+
+impl From<Refusal> for Halt {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+/// A fact to load.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Need {
+    /// A stream, whole.
+    Stream(StreamKey),
+    /// Every reservation whose key begins so.
+    Reservations(String),
+}
+
+/// What the writer has loaded for a decision: streams as their envelopes, reservations by prefix.
+#[derive(Debug, Default)]
+pub struct View {
+    streams: BTreeMap<StreamKey, Vec<Envelope>>,
+    reservations: BTreeMap<String, BTreeMap<String, Uuid>>,
+    seen: std::cell::RefCell<BTreeSet<StreamKey>>,
+}
+
+impl View {
+    /// Puts a loaded stream in, replacing what was there.
+    pub fn put_stream(&mut self, key: StreamKey, events: Vec<Envelope>) {
+        self.streams.insert(key, events);
+    }
+
+    /// Appends an event that the same batch has decided before.
+    pub fn push_event(&mut self, envelope: Envelope) {
+        if let Some(events) = self.streams.get_mut(&envelope.stream) {
+            events.push(envelope);
+        }
+    }
+
+    /// Puts loaded reservations in: every key with that prefix, and its holder.
+    pub fn put_reservations(&mut self, prefix: String, held: BTreeMap<String, Uuid>) {
+        self.reservations.insert(prefix, held);
+    }
+
+    /// Takes or frees a key in every prefix that covers it (what the same batch has decided before).
+    pub fn set_reservation(&mut self, key: &str, holder: Option<Uuid>) {
+        for (prefix, held) in &mut self.reservations {
+            if key.starts_with(prefix.as_str()) {
+                match holder {
+                    Some(holder) => held.insert(key.to_owned(), holder),
+                    None => held.remove(key),
+                };
+            }
+        }
+    }
+
+    /// The stream's events so far; none when it doesn't exist.
+    ///
+    /// # Errors
+    /// [`Halt::Need`] when it isn't loaded.
+    pub fn stream(&self, key: StreamKey) -> Result<&[Envelope], Halt> {
+        self.seen.borrow_mut().insert(key);
+        self.streams.get(&key).map(Vec::as_slice).ok_or(Halt::Need(Need::Stream(key)))
+    }
+
+    /// The stream's version: the number of its events.
+    ///
+    /// # Errors
+    /// [`Halt::Need`] when it isn't loaded.
+    pub fn version(&self, key: StreamKey) -> Result<i32, Halt> {
+        Ok(self.stream(key)?.last().map_or(0, |last| last.version))
+    }
+
+    /// Who holds which key, of all keys that begin with `prefix`.
+    ///
+    /// # Errors
+    /// [`Halt::Need`] when it isn't loaded.
+    pub fn reservations(&self, prefix: &str) -> Result<&BTreeMap<String, Uuid>, Halt> {
+        self.reservations.get(prefix).ok_or_else(|| Halt::Need(Need::Reservations(prefix.to_owned())))
+    }
+
+    /// The lowest number below `max` for which `<prefix><number>` is free.
+    ///
+    /// # Errors
+    /// [`Halt::Need`] when the prefix isn't loaded.
+    pub fn free_number(&self, prefix: &str, max: u32) -> Result<Option<u32>, Halt> {
+        let held = self.reservations(prefix)?;
+        Ok((0..max).find(|k| !held.contains_key(&format!("{prefix}{k}"))))
+    }
+
+    /// The streams that were looked at since the last call.
+    pub fn take_seen(&self) -> BTreeSet<StreamKey> {
+        std::mem::take(&mut self.seen.borrow_mut())
+    }
+}
+
+/// One event that a decision wants written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewEvent {
+    /// Its stream; the version is the next one.
+    pub stream: StreamKey,
+    /// What happened.
+    pub event: Event,
+}
+
+impl NewEvent {
+    /// An event for that stream.
+    pub fn new(stream: StreamKey, event: impl Into<Event>) -> Self {
+        Self { stream, event: event.into() }
+    }
+}
+
+/// What a decision comes to.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Decided {
+    /// The events, in order; none when nothing happened (a repeat).
+    pub events: Vec<NewEvent>,
+    /// Texts that the events refer to.
+    pub contents: Vec<NewContent>,
+    /// The answer's facts: ids only, never secrets. The same for every repeat of the command.
+    pub result: Value,
+}
+
+/// A use case's rule.
+pub trait Decision: Send + Sync + 'static {
+    /// Decides.
+    ///
+    /// # Errors
+    /// [`Halt`]: facts are missing, or a rule says no.
+    fn decide(&self, view: &View) -> Result<Decided, Halt>;
+}
+
+/// A command on its way to the writer.
+pub struct Submission {
+    /// Makes a repeat the same command.
+    pub command_id: CommandId,
+    /// Fresh ids for the events it may write are derived from this one.
+    pub event_seed: EventId,
+    /// The use case, `task.cancel`.
+    pub kind: &'static str,
+    /// Whose.
+    pub workspace: WorkspaceId,
+    /// First half of SHA-256 over kind, target and canonical body: the same id with another one is refused.
+    pub fingerprint: [u8; 16],
+    /// Who wants it.
+    pub actor: Actor,
+    /// The user's intent.
+    pub correlation: CorrelationId,
+    /// The position of the event that it follows from.
+    pub causation: Option<i64>,
+    /// The actor's clock.
+    pub occurred_at: Timestamp,
+    /// The rule.
+    pub decision: Box<dyn Decision>,
+}
+
+/// What became of a command.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Committed {
+    /// The decision's result, or the stored one of a repeat.
+    pub result: Value,
+    /// The position of its last event; the head then, when it wrote none.
+    pub position: i64,
+    /// How many events it wrote.
+    pub events: u32,
+    /// Whether this answer was given before.
+    pub repeated: bool,
+}

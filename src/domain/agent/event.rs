@@ -1,0 +1,70 @@
+//! What can happen to an agent.
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::ContentRef;
+use crate::kernel::ids::{RuntimeId, UserId};
+
+/// How a `command` agent gets its prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum PromptVia {
+    /// On standard input, then end of file.
+    #[default]
+    Stdin,
+    /// As the last argument; standard input is empty.
+    Argument,
+}
+
+/// What provider `command` starts. No shell takes part.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct CommandLine {
+    /// Absolute, or found on the directory owner's PATH.
+    pub program: String,
+    /// Arguments before the prompt.
+    pub arguments: Vec<String>,
+    /// How the prompt is given.
+    pub prompt: PromptVia,
+}
+
+/// What happened to an agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "type", content = "data", rename_all = "snake_case")]
+pub enum AgentEvent {
+    /// It was created.
+    Created(Created),
+    /// It takes no more tasks.
+    Archived(Archived),
+}
+
+/// See [`AgentEvent::Created`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Created {
+    /// Its name, unique in the workspace without regard to case.
+    pub name: String,
+    /// The runtime its tasks run on.
+    pub runtime: RuntimeId,
+    /// The runtime's provider: claude, codex, opencode, command.
+    pub provider: String,
+    /// Standing instructions.
+    pub instructions: Option<ContentRef>,
+    /// The model asked for, where the provider has a choice.
+    pub model: Option<String>,
+    /// For provider `command`: what is started.
+    pub command: Option<CommandLine>,
+    /// Further arguments for the provider's CLI.
+    pub custom_arguments: Vec<String>,
+    /// Tasks it runs at once, 1 to 50.
+    pub max_concurrent_tasks: u32,
+    /// The member it belongs to.
+    pub owner: UserId,
+}
+
+/// See [`AgentEvent::Archived`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Archived {}

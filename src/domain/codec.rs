@@ -1,0 +1,119 @@
+//! Event ⇄ (type, schema version, JSON text).
+//!
+//! Invariants: `type` is `<family>.<name>`; the JSON text is what is stored, hashed and checked
+//! against `event-schemas/`; decoding an encoded event gives the same event. Upcasters run here, on
+//! the JSON, before the typed parse.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Event, Family};
+
+/// An event as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Encoded {
+    /// `<family>.<name>`.
+    pub event_type: String,
+    /// The schema's version, from 1.
+    pub schema_version: i16,
+    /// The payload's exact text.
+    pub data: String,
+}
+
+/// Says why bytes are no event that this build knows.
+#[derive(Debug, thiserror::Error)]
+pub enum CodecError {
+    /// No event of that type and version is known.
+    #[error("unknown event type {event_type} version {schema_version}")]
+    Unknown {
+        /// The type found.
+        event_type: String,
+        /// The version found.
+        schema_version: i16,
+    },
+    /// The payload doesn't have the type's shape.
+    #[error("payload of {event_type} does not fit its type")]
+    Shape {
+        /// The type found.
+        event_type: String,
+        /// What serde said.
+        #[source]
+        source: serde_json::Error,
+    },
+}
+
+/// The newest schema version of an event type. All are at 1 until the first release.
+#[must_use]
+pub const fn schema_version(_event_type: &str) -> i16 {
+    1
+}
+
+#[derive(Serialize, Deserialize)]
+struct Tagged {
+    #[serde(rename = "type")]
+    name: String,
+    data: Value,
+}
+
+/// The event's type, `<family>.<name>`.
+///
+/// # Errors
+/// Those of [`encode`].
+pub fn event_type(event: &Event) -> Result<String, CodecError> {
+    Ok(encode(event)?.event_type)
+}
+
+/// Encodes an event.
+///
+/// # Errors
+/// [`CodecError::Shape`] when a payload can't be written as JSON.
+pub fn encode(event: &Event) -> Result<Encoded, CodecError> {
+    let family = event.family();
+    let value = match event {
+        Event::Operation(e) => serde_json::to_value(e),
+        Event::Workspace(e) => serde_json::to_value(e),
+        Event::Project(e) => serde_json::to_value(e),
+        Event::Issue(e) => serde_json::to_value(e),
+        Event::Agent(e) => serde_json::to_value(e),
+        Event::Daemon(e) => serde_json::to_value(e),
+        Event::Task(e) => serde_json::to_value(e),
+        Event::Directory(e) => serde_json::to_value(e),
+    };
+    let shape = |source| CodecError::Shape { event_type: family.name().to_owned(), source };
+    let tagged: Tagged = value.and_then(serde_json::from_value).map_err(shape)?;
+    let event_type = format!("{}.{}", family.name(), tagged.name);
+    Ok(Encoded { schema_version: schema_version(&event_type), data: tagged.data.to_string(), event_type })
+}
+
+/// Decodes a stored event.
+///
+/// # Errors
+/// [`CodecError::Unknown`] for a type or version of a newer build, [`CodecError::Shape`] for a payload
+/// that isn't one.
+pub fn decode(event_type: &str, version: i16, data: &str) -> Result<Event, CodecError> {
+    let unknown = || CodecError::Unknown { event_type: event_type.to_owned(), schema_version: version };
+    if version != schema_version(event_type) {
+        return Err(unknown());
+    }
+    let (family, name) = event_type.split_once('.').ok_or_else(unknown)?;
+    let family = Family::from_name(family).ok_or_else(unknown)?;
+    let shape = |source| CodecError::Shape { event_type: event_type.to_owned(), source };
+    let data: Value = serde_json::from_str(data).map_err(shape)?;
+    let tagged = Tagged { name: name.to_owned(), data };
+    match family {
+        Family::Operation => typed(tagged).map(Event::Operation),
+        Family::Workspace => typed(tagged).map(Event::Workspace),
+        Family::Project => typed(tagged).map(Event::Project),
+        Family::Issue => typed(tagged).map(Event::Issue),
+        Family::Agent => typed(tagged).map(Event::Agent),
+        Family::Daemon => typed(tagged).map(Event::Daemon),
+        Family::Task => typed(tagged).map(Event::Task),
+        Family::Directory => typed(tagged).map(Event::Directory),
+    }
+    .map_err(shape)
+}
+
+fn typed<T: DeserializeOwned>(tagged: Tagged) -> Result<T, serde_json::Error> {
+    serde_json::to_value(tagged).and_then(serde_json::from_value)
+}

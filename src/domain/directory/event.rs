@@ -1,0 +1,139 @@
+//! What can happen to the queue of one real directory.
+
+use serde::{Deserialize, Serialize};
+
+use crate::kernel::ids::{AgentId, MachineId, TaskId};
+
+/// What a directory is, as its machine found it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Place {
+    /// The machine it is on.
+    pub machine: MachineId,
+    /// Its real path; bytes that aren't UTF-8 are replaced, the stream's id holds the exact bytes' digest.
+    #[cfg_attr(test, schemars(extend("x-private" = true)))]
+    pub real_path: String,
+    /// The device of its inode.
+    pub device: u64,
+    /// Its inode.
+    pub inode: u64,
+    /// The boot in which device and inode were read.
+    pub boot_id: String,
+    /// What people see: the resource's label, else the last path segment.
+    pub label: String,
+}
+
+/// What happened to a directory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "type", content = "data", rename_all = "snake_case")]
+pub enum DirectoryEvent {
+    /// It was free: the task is its holder now.
+    Acquired(Acquired),
+    /// It was taken: the task waits at the end of the queue, or at its old place.
+    Queued(Queued),
+    /// A waiting task became the holder.
+    Promoted(Promoted),
+    /// A waiting task went away; it never held the directory.
+    LeftQueue(LeftQueue),
+    /// The holder found the directory locked by somebody we don't know.
+    LockBlocked(LockBlocked),
+    /// The holder has the operating system's lock.
+    LockTaken(LockTaken),
+    /// The holder is done with it: its process tree is empty and its finalize done.
+    Released(Released),
+    /// The holder's machine is given up; what runs there is stopped when it comes back.
+    HolderLost(HolderLost),
+}
+
+/// See [`DirectoryEvent::Acquired`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Acquired {
+    /// The holder.
+    pub task: TaskId,
+    /// Its claim.
+    pub generation: u32,
+    /// Its agent.
+    pub agent: AgentId,
+    /// Its daemon.
+    pub daemon: String,
+    /// Its number in this directory's order of arrival, from 1.
+    pub ticket: u64,
+    /// What the directory is.
+    pub place: Place,
+}
+
+/// See [`DirectoryEvent::Queued`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Queued {
+    /// Who waits.
+    pub task: TaskId,
+    /// Its claim.
+    pub generation: u32,
+    /// Its agent.
+    pub agent: AgentId,
+    /// Its daemon.
+    pub daemon: String,
+    /// Its number in this directory's order of arrival; a task that returns keeps its own.
+    pub ticket: u64,
+    /// Who holds the directory, if anybody.
+    pub holder: Option<TaskId>,
+    /// What the directory is.
+    pub place: Place,
+}
+
+/// See [`DirectoryEvent::Promoted`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Promoted {
+    /// The new holder.
+    pub task: TaskId,
+}
+
+/// See [`DirectoryEvent::LeftQueue`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct LeftQueue {
+    /// Who left.
+    pub task: TaskId,
+    /// `cancelled`, `failed`.
+    pub reason: String,
+}
+
+/// See [`DirectoryEvent::LockBlocked`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct LockBlocked {
+    /// The holder that is kept out.
+    pub task: TaskId,
+    /// The process that has the lock, where it can be known.
+    pub pid: Option<u32>,
+    /// Its program.
+    pub program: Option<String>,
+}
+
+/// See [`DirectoryEvent::LockTaken`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct LockTaken {
+    /// The holder.
+    pub task: TaskId,
+}
+
+/// See [`DirectoryEvent::Released`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Released {
+    /// Who held it.
+    pub task: TaskId,
+}
+
+/// See [`DirectoryEvent::HolderLost`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct HolderLost {
+    /// Who held it.
+    pub task: TaskId,
+}

@@ -1,0 +1,3 @@
+pub mod event;
+
+pub use event::*;

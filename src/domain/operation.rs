@@ -1,0 +1,72 @@
+//! The installation's own stream: starts, rebuilds, verifications.
+//!
+//! Its stream id is the nil UUID's digest-free constant [`STREAM`]; its workspace is the nil workspace.
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// The one stream of this family.
+pub const STREAM: Uuid = Uuid::from_u128(1);
+
+/// What happened to the installation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "type", content = "data", rename_all = "snake_case")]
+pub enum OperationEvent {
+    /// A server started on this log.
+    Started(Started),
+    /// A read model was rebuilt from the log.
+    ReadModelRebuilt(ReadModelRebuilt),
+    /// A follower passed over an event it could not fold, by an operator's word.
+    EventSkipped(EventSkipped),
+    /// The log was verified.
+    Verified(Verified),
+}
+
+/// See [`OperationEvent::Started`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Started {
+    /// The program's version.
+    pub version: String,
+    /// Lower-case hexadecimal of the first eight bytes of the instance key's SHA-256.
+    pub instance_key_id: String,
+}
+
+/// See [`OperationEvent::ReadModelRebuilt`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ReadModelRebuilt {
+    /// Its name.
+    pub read_model: String,
+    /// Its version.
+    pub version: u32,
+    /// The position up to which it was folded.
+    pub up_to: i64,
+    /// Its rows then.
+    pub rows: u64,
+}
+
+/// See [`OperationEvent::EventSkipped`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct EventSkipped {
+    /// The read model that could not fold it.
+    pub read_model: String,
+    /// The event's position.
+    pub position: i64,
+    /// Why it could not be folded.
+    pub reason: String,
+}
+
+/// See [`OperationEvent::Verified`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Verified {
+    /// The last position looked at.
+    pub up_to: i64,
+    /// Blocks whose hash was recomputed.
+    pub blocks: u64,
+    /// What was wrong, one sentence each; empty when all was right.
+    pub findings: Vec<String>,
+}

@@ -1,0 +1,4 @@
+pub mod event;
+pub mod failure;
+
+pub use event::*;

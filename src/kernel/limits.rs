@@ -1,0 +1,159 @@
+//! Every duration, count and size that bounds something, each with its reason, in one value.
+//!
+//! Processes started by tests get small ones through `MULTICA_LIMITS` (JSON of the fields to change);
+//! nothing else sets them.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// A duration that is milliseconds in its serialised form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Millis(pub u64);
+
+impl Millis {
+    /// The same span as a [`Duration`].
+    #[must_use]
+    pub const fn duration(self) -> Duration {
+        Duration::from_millis(self.0)
+    }
+}
+
+const fn seconds(n: u64) -> Millis {
+    Millis(n * 1_000)
+}
+
+const fn minutes(n: u64) -> Millis {
+    Millis(n * 60_000)
+}
+
+/// The bounds in force.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// A claim whose receipt has not come by then (database clock) goes back in the queue.
+    pub claim_receipt: Millis,
+    /// How long a claim request waits for work before it answers "none".
+    pub claim_poll: Millis,
+    /// How long a request for orders waits before it answers "none".
+    pub order_poll: Millis,
+    /// Between two heartbeats of a daemon.
+    pub heartbeat: Millis,
+    /// A daemon without heartbeat for this long is shown as unreachable.
+    pub unreachable: Millis,
+    /// A daemon without heartbeat for this long has lost its running tasks.
+    pub reconnect_grace: Millis,
+    /// A task that nobody claimed for this long fails `queued_expired`.
+    pub queued_expiry: Millis,
+    /// Between two rounds of the server's timed duties.
+    pub sweep: Millis,
+    /// A clean stop waits this long for running tasks.
+    pub drain: Millis,
+    /// After TERM a process tree has this long before KILL.
+    pub kill_grace: Millis,
+    /// A granted task that meets a foreign lock waits this long before it is parked.
+    pub lock_wait: Millis,
+    /// Between two tries of a waiter for a foreign lock.
+    pub lock_retry: Millis,
+    /// Everything between the receipt and the agent's start, waits for directories aside.
+    pub prepare: Millis,
+    /// An agent that says nothing for this long is stopped (`idle_watchdog`).
+    pub idle_watchdog: Millis,
+    /// One tool call may stay open this long.
+    pub tool_watchdog: Millis,
+    /// Between two flushes of transcript messages.
+    pub transcript_flush: Millis,
+    /// First and longest wait between two tries of a report.
+    pub report_retry_first: Millis,
+    /// See `report_retry_first`.
+    pub report_retry_max: Millis,
+    /// Any single HTTP call of the client.
+    pub http_timeout: Millis,
+    /// Any single database statement.
+    pub statement_timeout: Millis,
+    /// An idle feed connection gets a position frame this often.
+    pub feed_keep_alive: Millis,
+    /// A sign-in link opens a session once, within this time.
+    pub sign_in_link: Millis,
+    /// Stored results of commands are pruned after this long.
+    pub command_results: Millis,
+    /// A reader that asks for a position waits this long for it.
+    pub at_least_wait: Millis,
+    /// Tasks that one daemon runs at once.
+    pub daemon_slots: u32,
+    /// Tasks that one agent runs at once, unless it says otherwise.
+    pub agent_slots: u32,
+    /// Commands decided and written together.
+    pub batch_commands: usize,
+    /// Commands that may wait for the writer before callers are told to come back (503).
+    pub writer_queue: usize,
+    /// Times a command is decided again after losing a race.
+    pub conflict_retries: u32,
+    /// Largest event payload, bytes.
+    pub event_bytes: usize,
+    /// Largest request body, bytes.
+    pub body_bytes: usize,
+    /// Largest piece of free text (a description, a comment), bytes.
+    pub content_bytes: usize,
+    /// Longest line read from an agent, bytes; the rest of a longer one is dropped and said so.
+    pub agent_line_bytes: usize,
+    /// Longest tool output kept in a transcript message, bytes.
+    pub tool_output_bytes: usize,
+    /// Largest transcript of one task, bytes.
+    pub transcript_bytes: u64,
+    /// Output kept of a `command` agent, bytes (its tail).
+    pub output_tail_bytes: usize,
+    /// Error output kept of a `command` agent, bytes (its tail).
+    pub stderr_tail_bytes: usize,
+    /// Largest spool of one run, bytes.
+    pub spool_bytes: u64,
+    /// Longest prompt passed as an argument, bytes (the kernel's limit for one argument).
+    pub prompt_argument_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            claim_receipt: seconds(10),
+            claim_poll: seconds(25),
+            order_poll: seconds(25),
+            heartbeat: seconds(15),
+            unreachable: seconds(60),
+            reconnect_grace: minutes(15),
+            queued_expiry: minutes(120),
+            sweep: seconds(1),
+            drain: seconds(30),
+            kill_grace: seconds(5),
+            lock_wait: seconds(2),
+            lock_retry: seconds(1),
+            prepare: minutes(5),
+            idle_watchdog: minutes(30),
+            tool_watchdog: minutes(120),
+            transcript_flush: Millis(500),
+            report_retry_first: Millis(250),
+            report_retry_max: seconds(30),
+            http_timeout: seconds(30),
+            statement_timeout: seconds(20),
+            feed_keep_alive: seconds(15),
+            sign_in_link: minutes(10),
+            command_results: minutes(30 * 24 * 60),
+            at_least_wait: seconds(2),
+            daemon_slots: 20,
+            agent_slots: 6,
+            batch_commands: 256,
+            writer_queue: 4_096,
+            conflict_retries: 8,
+            event_bytes: 64 * 1_024,
+            body_bytes: 2 * 1_024 * 1_024,
+            content_bytes: 1_024 * 1_024,
+            agent_line_bytes: 8 * 1_024 * 1_024,
+            tool_output_bytes: 8_192,
+            transcript_bytes: 64 * 1_024 * 1_024,
+            output_tail_bytes: 64 * 1_024,
+            stderr_tail_bytes: 4 * 1_024,
+            spool_bytes: 256 * 1_024 * 1_024,
+            prompt_argument_bytes: 128 * 1_024,
+        }
+    }
+}
