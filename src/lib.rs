@@ -4,3 +4,4 @@ pub mod app;
 pub mod domain;
 pub mod fold;
 pub mod kernel;
+pub mod wire;

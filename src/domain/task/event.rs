@@ -47,6 +47,8 @@ pub enum TaskEvent {
     ClaimReceived(Generation),
     /// The claim never arrived: it is back in the queue.
     ClaimReleased(ClaimReleased),
+    /// The directory was free: it is its own from here on.
+    DirectoryEntered(DirectoryEntered),
     /// It waits for a directory; it has no slot and no process.
     Parked(Parked),
     /// The directory is its own: it goes on where it was claimed.
@@ -174,6 +176,18 @@ pub struct ClaimReleased {
     pub generation: u32,
     /// `no_receipt`, `undelivered`, `returned` (by the daemon), `superseded`.
     pub reason: String,
+}
+
+/// See [`TaskEvent::DirectoryEntered`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct DirectoryEntered {
+    /// The claim.
+    pub generation: u32,
+    /// The directory.
+    pub directory: DirectoryId,
+    /// What people call it.
+    pub label: String,
 }
 
 /// Why a task is parked.

@@ -1,4 +1,34 @@
-pub mod event;
-pub mod failure;
+//! A task: one run of one agent.
+//!
+//! ```text
+//!              claim        receive   park      promote    start     cancel      complete  fail      release claim
+//! queued       dispatched   ✗         ✗         ✗          ✗         cancelled   ✗         failed¹   –
+//! dispatched   ✗ claimed    –         parked    ✗          running   cancelled   failed²   failed    queued
+//! parked       ✗ claimed    –         – again   dispatched ✗         cancelled   ✗         failed    parked³
+//! running      ✗ claimed    –         ✗         ✗          –         cancelled   completed failed    ✗
+//! ended        ✗ ended      ended     ended     ended      ended     –           late      late      –
+//! ```
+//! (– nothing happened; ✗ refused; ended: the answer says so, nothing is written; late: kept beside the
+//! outcome. ¹ by the server only: expiry, a lost machine. ² a daemon never completes what it didn't start;
+//! the report is refused. ³ a promotion that wasn't answered, back at its old place.)
+//!
+//! Invariants: an ended task never changes its outcome, whatever comes, in any order, any number of times;
+//! reports of a claim that isn't the live one are refused as `stale_generation`, except on an ended task,
+//! where they are kept as late reports; the generation is the count of `task.claimed` in the stream.
+//!
+//! Not here: which directory is free (`domain/directory`), slots (`fold/reservations`), when to retry by
+//! the clock (`app/policy`).
 
+pub mod command;
+pub mod decide;
+pub mod event;
+pub mod evolve;
+pub mod failure;
+pub mod state;
+
+#[cfg(test)]
+mod tests;
+
+pub use command::TaskCommand;
 pub use event::*;
+pub use state::{Claim, Outcome, Phase, Status, Task};

@@ -1,0 +1,1 @@
+//! The directory rules, given / when / then.

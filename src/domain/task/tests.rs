@@ -1,0 +1,1 @@
+//! The task's rules, given / when / then.

@@ -1,0 +1,1 @@
+//! The people's API: projects, resources, issues, agents, tasks, directories, daemons.
