@@ -4,4 +4,5 @@ pub mod app;
 pub mod domain;
 pub mod fold;
 pub mod kernel;
+pub mod supervisor;
 pub mod wire;

@@ -1,0 +1,3 @@
+//! One supervisor per task: prepare → run → finalize, outliving the daemon.
+
+pub mod frame;
