@@ -1,1 +1,3 @@
+//! The one integration test program.
 
+mod law;
