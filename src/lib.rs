@@ -5,4 +5,5 @@ pub mod domain;
 pub mod fold;
 pub mod kernel;
 pub mod supervisor;
+pub mod web;
 pub mod wire;

@@ -146,9 +146,8 @@ fn imported(text: &str) -> BTreeSet<String> {
 }
 
 fn names_crate(text: &str, vendor: &str) -> bool {
-    text.match_indices(&format!("{vendor}::")).any(|(at, _)| {
-        !text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':')
-    })
+    text.match_indices(&format!("{vendor}::"))
+        .any(|(at, _)| !text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':'))
 }
 
 fn assert_none(findings: &[String], law: &str) {
@@ -253,7 +252,8 @@ fn each_sql_file_is_used_once() {
     for path in files(&root().join("src"), ".sql") {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         let folder = path.parent().unwrap().file_name().unwrap().to_string_lossy().into_owned();
-        let uses = all.matches(&format!("{folder}/{name}\"")).count() + all.matches(&format!("\"{name}\"")).count();
+        let uses =
+            all.matches(&format!("{folder}/{name}\"")).count() + all.matches(&format!("\"{name}\"")).count();
         if uses != 1 {
             broken.push(format!("{} is used {uses} times", path.display()));
         }
@@ -342,7 +342,9 @@ fn nothing_names_a_path_of_the_machine_it_was_written_on() {
     for folder in ["src", "tests", "bin", "projections", "migrations", "event-schemas"] {
         for path in files(&root().join(folder), "") {
             let Ok(text) = fs::read_to_string(&path) else { continue };
-            for word in [["/work", "/main"].concat(), ["/work", "/wt-"].concat(), ["/work", "/shared"].concat()] {
+            for word in
+                [["/work", "/main"].concat(), ["/work", "/wt-"].concat(), ["/work", "/shared"].concat()]
+            {
                 if text.contains(&word) {
                     broken.push(format!("{} names {word}", path.display()));
                 }

@@ -1,0 +1,50 @@
+//! Every real directory: who has it, who waits.
+
+use maud::{Markup, html};
+
+use super::layout::{moment, page as whole};
+use super::view::{DirectoryCard, Frame, Occupant};
+
+/// One card for each directory.
+#[must_use]
+pub fn page(frame: &Frame, directories: &[DirectoryCard]) -> Markup {
+    let body = html! {
+        h1 { "Directories" }
+        section #directories data-live {
+            @if directories.is_empty() {
+                p.empty { "No task has entered a directory yet. Attach one to a project: "
+                    code { "multica project resource add PROJECT --type local_directory --local-path DIR" } }
+            }
+            div.cards { @for directory in directories { (card(directory)) } }
+        }
+    };
+    whole(frame, "/directories", "Directories", "live-page.js", &body)
+}
+
+fn card(directory: &DirectoryCard) -> Markup {
+    html! {
+        article.card id=(directory.id) {
+            h2 { (directory.label) }
+            p.muted { (directory.machine) @if let Some(path) = &directory.path { " · " span.mono { (path) } } }
+            @match &directory.holder {
+                Some(holder) => {
+                    p { span.pill.running { "held" } " by " (occupant(holder)) }
+                    @if let Some(blocked) = &directory.blocked { p.cause { (blocked) } }
+                }
+                None => p { span.pill.completed { "free" } }
+            }
+            @if !directory.queue.is_empty() {
+                ol.queue aria-label="Who waits, first come first" {
+                    @for waiting in &directory.queue { li { (occupant(waiting)) } }
+                }
+            }
+        }
+    }
+}
+
+fn occupant(occupant: &Occupant) -> Markup {
+    html! {
+        a href={ "/tasks/" (occupant.task) } { (occupant.name) }
+        span.muted { " " (occupant.agent) " since " (moment(occupant.since)) }
+    }
+}

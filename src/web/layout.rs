@@ -1,0 +1,100 @@
+//! What every page has: head, bar, live state.
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use maud::{DOCTYPE, Markup, html};
+
+use super::view::Frame;
+
+const PAGES: [(&str, &str); 4] =
+    [("/", "Feed"), ("/tasks", "Tasks"), ("/directories", "Directories"), ("/projects", "Projects")];
+
+/// A whole page: `script` is the module that makes it live.
+#[must_use]
+pub fn page(frame: &Frame, here: &str, title: &str, script: &str, body: &Markup) -> Markup {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            (head(title))
+            body data-position=(frame.position) data-filters=(frame.filters) {
+                a.skip href="#main" { "Skip to the page" }
+                header.bar {
+                    a.brand href="/" { "multica" }
+                    nav aria-label="Pages" {
+                        @for (path, name) in PAGES {
+                            a href=(path) aria-current=[(path == here).then_some("page")] { (name) }
+                        }
+                    }
+                    span #live-state role="status" data-state="joining" { "as loaded" }
+                    span.muted { (frame.member) " · " (frame.workspace) }
+                    form method="post" action="/sign-out" { button type="submit" { "Sign out" } }
+                }
+                main #main { (body) }
+                script type="module" src={ "/assets/" (script) } {}
+            }
+        }
+    }
+}
+
+/// A page without a session: sign-in and errors.
+#[must_use]
+pub fn bare(title: &str, body: &Markup) -> Markup {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            (head(title))
+            body { main #main { (body) } }
+        }
+    }
+}
+
+fn head(title: &str) -> Markup {
+    html! {
+        head {
+            meta charset="utf-8";
+            meta name="viewport" content="width=device-width, initial-scale=1";
+            title { (title) " · multica" }
+            link rel="icon" href="data:,";
+            link rel="stylesheet" href="/assets/app.css";
+        }
+    }
+}
+
+/// A page that says what went wrong and what to do.
+#[must_use]
+pub fn problem(title: &str, sentence: &str, next_step: &str) -> Markup {
+    bare(
+        title,
+        &html! {
+            div.sign-in.card {
+                h1 { (title) }
+                p { (sentence) }
+                p.muted { (next_step) }
+                p { a href="/" { "To the feed" } }
+            }
+        },
+    )
+}
+
+/// A status as a pill: text first, colour besides.
+#[must_use]
+pub fn pill(status: &str) -> Markup {
+    let text =
+        if status == "waiting_local_directory" { "parked".to_owned() } else { status.replace('_', " ") };
+    html! { span class={ "pill " (status) } { (text) } }
+}
+
+/// A moment: the time of day, with the whole moment for machines and on hover.
+#[must_use]
+pub fn moment(at: Option<Timestamp>) -> Markup {
+    let Some(at) = at else { return html! { span.muted { "–" } } };
+    let whole = at.to_string();
+    let short = at.to_zoned(TimeZone::UTC).strftime("%H:%M:%S").to_string();
+    html! { time datetime=(whole) title=(whole) { (short) } }
+}
+
+/// The day of a moment, for separators.
+#[must_use]
+pub fn day(at: Timestamp) -> String {
+    at.to_zoned(TimeZone::UTC).strftime("%A, %-d %B %Y").to_string()
+}

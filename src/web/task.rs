@@ -1,0 +1,79 @@
+//! One task: why it is where it is, its story, its transcript.
+
+use maud::{Markup, html};
+
+use super::feed::rows;
+use super::layout::{page as whole, pill};
+use super::view::{Explanation, Frame, MessageRow, TaskPage};
+
+/// The page of one task.
+#[must_use]
+pub fn page(frame: &Frame, task: &TaskPage) -> Markup {
+    let row = &task.row;
+    let body = html! {
+        section #head data-live {
+            h1 { (row.name) " " (pill(&row.status)) }
+            p { (row.title) span.muted { " · " (task.issue_key) " · " (row.agent) " (" (row.provider) ")" } }
+            @if task.can_cancel {
+                form method="post" action={ "/tasks/" (row.id) "/cancel" } {
+                    button.danger type="submit" { "Cancel this task" }
+                }
+            }
+            div.card { (explanation(&task.explanation)) }
+            @if let Some(detail) = &task.detail { div.card.transcript { article.error { pre { (detail) } } } }
+            @if let Some(output) = &task.output { div.card.transcript { article { pre { (output) } } } }
+            div.card {
+                dl.facts {
+                    @for (label, value) in &task.facts { dt { (label) } dd.mono { (value) } }
+                }
+            }
+        }
+        section #story data-live {
+            h2 { "Timeline" }
+            div.card { ol.feed aria-label="What happened to this task, in order" { (rows(&task.history, true)) } }
+        }
+        section #transcript data-live {
+            h2 { "Transcript" }
+            div.card.transcript { (transcript(&task.transcript, task.transcript_left_out)) }
+        }
+    };
+    whole(frame, "/tasks", &row.name, "live-page.js", &body)
+}
+
+fn explanation(explanation: &Explanation) -> Markup {
+    html! {
+        div.cause {
+            p { strong { (explanation.sentence) } }
+            @for cause in &explanation.causes { p { (cause) } }
+            @if !explanation.ends_when.is_empty() { p.muted { (explanation.ends_when) } }
+            @for command in &explanation.commands { code { (command) } }
+        }
+    }
+}
+
+fn transcript(messages: &[MessageRow], left_out: u64) -> Markup {
+    html! {
+        @if left_out > 0 { p.muted { (left_out) " earlier messages aren't shown here; `multica task logs` has them." } }
+        @if messages.is_empty() { p.muted { "The agent hasn't said anything." } }
+        @for message in messages {
+            article class=(class(message)) {
+                span.kind {
+                    (message.kind.replace('_', " "))
+                    @if let Some(tool) = &message.tool { " · " (tool) }
+                    @if message.stderr { " · error stream" }
+                }
+                pre { (message.text) }
+            }
+        }
+    }
+}
+
+fn class(message: &MessageRow) -> &'static str {
+    if message.kind == "error" {
+        "error"
+    } else if message.stderr {
+        "stderr"
+    } else {
+        "message"
+    }
+}

@@ -1,0 +1,48 @@
+//! The list of tasks.
+
+use maud::{Markup, html};
+
+use super::layout::{moment, page as whole, pill};
+use super::view::{Frame, TaskRow};
+
+/// Tasks that are going on, then those that are over.
+#[must_use]
+pub fn page(frame: &Frame, active: &[TaskRow], over: &[TaskRow]) -> Markup {
+    let body = html! {
+        h1 { "Tasks" }
+        section #active data-live {
+            h2 { "Going on" }
+            @if active.is_empty() { p.empty { "No task is going on." } } @else { (table(active)) }
+        }
+        section #over data-live {
+            h2 { "Over" }
+            @if over.is_empty() { p.empty { "No task is over yet." } } @else { (table(over)) }
+        }
+    };
+    whole(frame, "/tasks", "Tasks", "live-page.js", &body)
+}
+
+fn table(rows: &[TaskRow]) -> Markup {
+    html! {
+        div.card.scroll {
+            table {
+                thead { tr { th { "Task" } th { "Status" } th { "Issue" } th { "Agent" } th { "Since" } } }
+                tbody {
+                    @for row in rows {
+                        tr {
+                            td { a href={ "/tasks/" (row.id) } { (row.name) } }
+                            td { (pill(&row.status)) }
+                            td {
+                                (row.title)
+                                @if let Some(wait) = &row.waits_for { div.muted { (wait) } }
+                                @if let Some(failure) = &row.failure { div.muted { (failure) } }
+                            }
+                            td { (row.agent) " " span.muted { (row.provider) } }
+                            td { (moment(row.since)) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
