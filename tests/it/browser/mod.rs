@@ -1,0 +1,151 @@
+//! The pages in a real browser: sign in by the link, watch the feed live, see a task park and go on.
+
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use fantoccini::{Client, ClientBuilder, Locator};
+use serde_json::json;
+
+use super::e2e::installation::{Installation, eventually, signal};
+
+const ARGUMENTS: [&str; 9] = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--window-size=1280,860",
+];
+
+/// A ChromeDriver in a process group of its own: the group is what ends with it, browsers included.
+struct Driver {
+    child: Child,
+    port: u16,
+}
+
+impl Driver {
+    fn start(installation: &Installation) -> Self {
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let child = Command::new("chromedriver")
+            .arg(format!("--port={port}"))
+            .env("HOME", installation.base().join("browser"))
+            .env("TMPDIR", installation.base())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()
+            .expect("chromedriver isn't installed: apt-get install chromium chromium-driver");
+        Self { child, port }
+    }
+
+    async fn browser(&self, installation: &Installation) -> Client {
+        let folder = installation.base().join("browser");
+        fs::create_dir_all(&folder).unwrap();
+        let mut arguments: Vec<String> = ARGUMENTS.iter().map(|argument| (*argument).to_owned()).collect();
+        arguments.push(format!("--user-data-dir={}", folder.display()));
+        let mut capabilities = serde_json::Map::new();
+        let options = json!({"binary": "/usr/bin/chromium", "args": arguments});
+        capabilities.insert("goog:chromeOptions".into(), options);
+        let address = format!("http://127.0.0.1:{}", self.port);
+        let connector = hyper_util::client::legacy::connect::HttpConnector::new();
+        for _ in 0..200 {
+            let mut builder = ClientBuilder::new(connector.clone());
+            if let Ok(client) = builder.capabilities(capabilities.clone()).connect(&address).await {
+                return client;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("no browser came up");
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        let group = i32::try_from(self.child.id()).unwrap();
+        signal(-group, "KILL");
+        let _ = self.child.wait();
+    }
+}
+
+async fn seen(browser: &Client, css: &str, text: &str) {
+    let mut last = String::new();
+    for _ in 0..300 {
+        if let Ok(element) = browser.find(Locator::Css(css)).await
+            && let Ok(now) = element.text().await
+        {
+            if now.contains(text) {
+                return;
+            }
+            last = now;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("`{css}` never said {text:?}; last: {last:?}");
+}
+
+async fn picture(browser: &Client, name: &str) {
+    let Ok(folder) = std::env::var("MULTICA_SCREENSHOTS") else { return };
+    fs::create_dir_all(&folder).unwrap();
+    let bytes = browser.screenshot().await.unwrap();
+    fs::write(format!("{folder}/{name}.png"), bytes).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_signs_in_watches_the_feed_and_sees_a_task_park_and_go_on() {
+    let installation = Installation::start("browser");
+    let directory = installation.directory("game");
+    let project = installation.project("Game", &directory);
+    installation.agent("dev", "while [ ! -e go ]; do sleep 0.05; done; rm go; echo done");
+    let link = installation.json(&["login", "--link"])["url"].as_str().unwrap().to_owned();
+    let driver = Driver::start(&installation);
+    let browser = driver.browser(&installation).await;
+
+    browser.goto(&link).await.unwrap();
+    browser.find(Locator::Css("button")).await.unwrap().click().await.unwrap();
+    seen(&browser, "h1", "Feed").await;
+    seen(&browser, "#live-state", "live").await;
+
+    let first = format!("{}#1", installation.issue("First", &project, "dev"));
+    seen(&browser, "ol.feed", &first).await;
+    installation.until(&first, "running");
+    let second = format!("{}#1", installation.issue("Second", &project, "dev"));
+    installation.until(&second, "waiting_local_directory");
+    seen(&browser, "ol.feed", &second).await;
+    picture(&browser, "feed").await;
+
+    let base = link.split("/sign-in").next().unwrap().to_owned();
+    browser.goto(&format!("{base}/directories")).await.unwrap();
+    seen(&browser, "article.card", &first).await;
+    seen(&browser, "ol.queue", &second).await;
+    picture(&browser, "directories").await;
+
+    let id = installation.task(&second)["id"].as_str().unwrap().to_owned();
+    browser.goto(&format!("{base}/tasks/{id}")).await.unwrap();
+    seen(&browser, "h1", "parked").await;
+    seen(&browser, ".cause", &first).await;
+    picture(&browser, "task-parked").await;
+    fs::write(directory.join("go"), "").unwrap();
+    seen(&browser, "h1", "running").await;
+    fs::write(directory.join("go"), "").unwrap();
+    seen(&browser, "h1", "completed").await;
+    seen(&browser, "#story", "completed").await;
+    picture(&browser, "task").await;
+
+    browser.goto(&format!("{base}/tasks")).await.unwrap();
+    seen(&browser, "#over", &second).await;
+    picture(&browser, "tasks").await;
+    browser.goto(&format!("{base}/projects")).await.unwrap();
+    seen(&browser, "article.card", "Game").await;
+    picture(&browser, "projects").await;
+    browser.close().await.unwrap();
+    eventually(Duration::from_secs(5), "the log's proof", || {
+        installation.assert_verified();
+        Ok(())
+    });
+}

@@ -1,0 +1,267 @@
+//! A whole installation for one test: `multica up` as a real process with a home, a data directory and a
+//! port of its own.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+/// Small bounds, so that what people wait minutes for takes a test seconds.
+const LIMITS: &str = r#"{"heartbeat":300,"unreachable":3000,"reconnect_grace":6000,"sweep":100,"drain":3000,
+"kill_grace":500,"claim_receipt":3000,"report_retry_first":50,"report_retry_max":500,"lock_retry":100,
+"lock_wait":300,"claim_poll":2000,"order_poll":2000}"#;
+
+/// A running installation. Dropping it stops all of it and removes its folder.
+pub struct Installation {
+    base: PathBuf,
+    up: Option<Child>,
+    environment: Vec<(String, String)>,
+}
+
+/// Waits for a fact; fails with the last thing seen.
+pub fn eventually<T>(limit: Duration, what: &str, mut fact: impl FnMut() -> Result<T, String>) -> T {
+    let deadline = Instant::now() + limit;
+    loop {
+        match fact() {
+            Ok(value) => return value,
+            Err(last) if Instant::now() > deadline => panic!("{what} didn't come within {limit:?}; last: {last}"),
+            Err(_) => std::thread::park_timeout(Duration::from_millis(50)),
+        }
+    }
+}
+
+pub fn binary() -> PathBuf {
+    PathBuf::from(env!("CARGO_BIN_EXE_multica"))
+}
+
+impl Installation {
+    /// Makes the folders; nothing runs yet.
+    pub fn new(name: &str) -> Self {
+        let base = std::env::temp_dir().join(format!("multica-e2e-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&base);
+        for folder in ["home", "data", "code"] {
+            fs::create_dir_all(base.join(folder)).unwrap();
+        }
+        // The database's account has to be able to walk in.
+        for folder in ["", "data", "code"] {
+            fs::set_permissions(base.join(folder), fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let keep = |name: &str| std::env::var(name).ok().map(|value| (name.to_owned(), value));
+        let mut environment: Vec<(String, String)> = ["PATH", "MULTICA_PG_BIN", "TZ"].into_iter().filter_map(keep).collect();
+        environment.push(("HOME".into(), base.join("home").display().to_string()));
+        environment.push(("MULTICA_LIMITS".into(), LIMITS.replace('\n', "")));
+        environment.push(("MULTICA_TEST_UNSAFE_DATABASE".into(), "1".into()));
+        let installation = Self { base, up: None, environment };
+        installation.allow(&installation.base.join("code"));
+        installation
+    }
+
+    /// Makes and starts one.
+    pub fn start(name: &str) -> Self {
+        let mut installation = Self::new(name);
+        installation.up();
+        installation
+    }
+
+    /// Root's own directories are refused unless the daemon's local configuration names them.
+    fn allow(&self, folder: &Path) {
+        let profile = self.profile("local");
+        fs::create_dir_all(&profile).unwrap();
+        let config = json!({ "allowed_directories": [folder] });
+        fs::write(profile.join("config.json"), config.to_string()).unwrap();
+    }
+
+    pub fn profile(&self, name: &str) -> PathBuf {
+        self.base.join("home/.multica/profiles").join(name)
+    }
+
+    pub fn base(&self) -> &Path {
+        &self.base
+    }
+
+    pub fn set(&mut self, name: &str, value: &str) {
+        self.environment.retain(|(have, _)| have != name);
+        if !value.is_empty() {
+            self.environment.push((name.into(), value.into()));
+        }
+    }
+
+    /// Starts `multica up` and waits until it serves.
+    pub fn up(&mut self) {
+        let log = fs::OpenOptions::new().create(true).append(true).open(self.base.join("up.log")).unwrap();
+        let mut command = self.command();
+        command
+            .args(["up", "--data-dir"])
+            .arg(self.base.join("data"))
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().unwrap())
+            .stderr(log)
+            .process_group(0);
+        self.up = Some(command.spawn().unwrap());
+        eventually(Duration::from_secs(60), "the installation", || {
+            if let Some(status) = self.up.as_mut().and_then(|up| up.try_wait().unwrap()) {
+                return Err(format!("`multica up` ended with {status}: {}", self.log()));
+            }
+            let runtimes = self.try_json(&["daemon", "list"])?;
+            let online = runtimes.to_string().contains("\"online\"");
+            if online { Ok(()) } else { Err(format!("{runtimes}\n{}", self.log())) }
+        });
+    }
+
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.base.join("up.log")).unwrap_or_default()
+    }
+
+    /// The process id of `multica up`.
+    pub fn up_pid(&self) -> i32 {
+        i32::try_from(self.up.as_ref().unwrap().id()).unwrap()
+    }
+
+    /// Kills `multica up` itself, and nothing else, with SIGKILL.
+    pub fn kill_up(&mut self) {
+        let mut up = self.up.take().unwrap();
+        up.kill().unwrap();
+        up.wait().unwrap();
+    }
+
+    /// Stops `multica up` as Ctrl-C does.
+    pub fn stop(&mut self) -> std::process::ExitStatus {
+        let mut up = self.up.take().unwrap();
+        signal(i32::try_from(up.id()).unwrap(), "INT");
+        eventually(Duration::from_secs(60), "the clean stop", || {
+            up.try_wait().unwrap().ok_or_else(|| self.log())
+        })
+    }
+
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(binary());
+        command.env_clear().envs(self.environment.iter().cloned()).current_dir(&self.base);
+        command
+    }
+
+    pub fn cli(&self, arguments: &[&str]) -> Output {
+        self.command().args(arguments).stdin(Stdio::null()).output().unwrap()
+    }
+
+    /// Runs a verb that has to succeed and returns what it prints as JSON.
+    pub fn json(&self, arguments: &[&str]) -> Value {
+        self.try_json(arguments).unwrap_or_else(|error| panic!("{arguments:?}: {error}\n{}", self.log()))
+    }
+
+    pub fn try_json(&self, arguments: &[&str]) -> Result<Value, String> {
+        let output = self.command().args(arguments).args(["--output", "json"]).stdin(Stdio::null()).output().unwrap();
+        if !output.status.success() {
+            return Err(format!("{}: {}", output.status, String::from_utf8_lossy(&output.stderr)));
+        }
+        serde_json::from_slice(&output.stdout)
+            .map_err(|error| format!("{error} in {}", String::from_utf8_lossy(&output.stdout)))
+    }
+
+    /// What a verb prints for people.
+    pub fn text(&self, arguments: &[&str]) -> String {
+        let output = self.cli(arguments);
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{arguments:?}: {said}{}", String::from_utf8_lossy(&output.stderr));
+        said
+    }
+
+    /// A directory that agents may work in, with one file.
+    pub fn directory(&self, name: &str) -> PathBuf {
+        let folder = self.base.join("code").join(name);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("mine.txt"), "mine\n").unwrap();
+        folder
+    }
+
+    /// A project with that directory attached in place.
+    pub fn project(&self, title: &str, directory: &Path) -> String {
+        let project = self.json(&["project", "create", "--title", title]);
+        let id = project["id"].as_str().unwrap().to_owned();
+        let path = directory.display().to_string();
+        self.json(&["project", "resource", "add", &id, "--type", "local_directory", "--local-path", &path]);
+        id
+    }
+
+    /// An agent on provider `command` that runs a shell script.
+    pub fn agent(&self, name: &str, script: &str) -> String {
+        let arguments = ["agent", "create", "--name", name, "--provider", "command", "--command", "sh", "--arg=-c"];
+        let agent = self.json(&[&arguments[..], &[&format!("--arg={script}")]].concat());
+        agent["id"].as_str().unwrap().to_owned()
+    }
+
+    /// An issue for that agent; returns its key.
+    pub fn issue(&self, title: &str, project: &str, agent: &str) -> String {
+        let issue = self.json(&["issue", "create", "--title", title, "--project", project, "--assignee", agent]);
+        issue["identifier"].as_str().unwrap().to_owned()
+    }
+
+    pub fn task(&self, name: &str) -> Value {
+        self.json(&["task", "show", name])
+    }
+
+    /// Waits until the task has that status.
+    pub fn until(&self, task: &str, status: &str) -> Value {
+        eventually(Duration::from_secs(60), &format!("{task} {status}"), || {
+            let seen = self.try_json(&["task", "show", task])?;
+            if seen["status"] == status { Ok(seen) } else { Err(format!("{seen}\n{}", self.log())) }
+        })
+    }
+
+    /// The event types of a task's story, in order.
+    pub fn story(&self, task: &str) -> Vec<String> {
+        let history = self.json(&["task", "history", task]);
+        let entries = history["entries"].as_array().unwrap();
+        entries.iter().map(|entry| entry["type"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// The log is dense and chained, and every read model equals its rebuild.
+    pub fn assert_verified(&self) {
+        let verified = self.json(&["verify"]);
+        assert_eq!(verified["findings"], json!([]), "{verified}");
+    }
+}
+
+pub fn signal(pid: i32, name: &str) {
+    let status = Command::new("kill").arg(format!("-{name}")).arg("--").arg(pid.to_string()).status().unwrap();
+    assert!(status.success(), "kill -{name} {pid}");
+}
+
+impl Drop for Installation {
+    fn drop(&mut self) {
+        if let Some(mut up) = self.up.take() {
+            signal(i32::try_from(up.id()).unwrap(), "INT");
+            let deadline = Instant::now() + Duration::from_secs(20);
+            while up.try_wait().ok().flatten().is_none() {
+                if Instant::now() > deadline {
+                    let _ = up.kill();
+                    let _ = up.wait();
+                    break;
+                }
+                std::thread::park_timeout(Duration::from_millis(50));
+            }
+        }
+        stop_database(&self.base.join("data"));
+        if std::thread::panicking() {
+            eprintln!("{}", self.log());
+        }
+        let _ = fs::remove_dir_all(&self.base);
+    }
+}
+
+/// Stops the PostgreSQL of a data directory, when a killed `multica up` has left it running.
+fn stop_database(data: &Path) {
+    for entry in fs::read_dir(data).into_iter().flatten().flatten() {
+        for folder in [entry.path(), entry.path().join("data"), entry.path().join("pg/data")] {
+            let Ok(text) = fs::read_to_string(folder.join("postmaster.pid")) else { continue };
+            let Some(pid) = text.lines().next().and_then(|line| line.trim().parse::<i32>().ok()) else { continue };
+            let cwd = fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default();
+            if cwd == folder {
+                let _ = Command::new("kill").args(["-QUIT", "--", &pid.to_string()]).status();
+            }
+        }
+    }
+}

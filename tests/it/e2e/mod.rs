@@ -1,0 +1,7 @@
+//! The whole product: real PostgreSQL, server, daemon, supervisors, agents, CLI.
+
+mod crowd;
+mod demo;
+pub mod installation;
+mod kill;
+mod story;
