@@ -4,3 +4,6 @@ pub mod app;
 pub mod domain;
 pub mod fold;
 pub mod kernel;
+pub mod process;
+pub mod readmodel;
+pub mod store;
