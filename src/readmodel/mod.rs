@@ -7,8 +7,8 @@
 //! Not here: what rows mean (`fold`), who reads them (`app`, `http`).
 
 mod error;
-pub mod follower;
 mod folding;
+pub mod follower;
 pub mod install;
 pub mod query;
 pub mod rebuild;
