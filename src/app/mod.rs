@@ -3,3 +3,7 @@
 //! Not here: the rules themselves (`domain`), bytes in the database (`store`), HTTP (`http`).
 
 pub mod decision;
+mod error;
+pub mod writer;
+
+pub use error::AppError;

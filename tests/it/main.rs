@@ -1,3 +1,5 @@
 //! The one integration test program.
 
 mod law;
+mod store;
+mod support;
