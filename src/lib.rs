@@ -57,6 +57,7 @@
 //! | reservation | a key with one holder: a rule over more than the streams written |
 //! | read model, fold | tables computed from events; the pure function that computes them |
 
+pub mod agent;
 pub mod app;
 pub mod domain;
 pub mod fold;

@@ -1,5 +1,6 @@
 //! The one integration test program.
 
+mod agents;
 mod law;
 mod store;
 mod support;
