@@ -3,6 +3,9 @@
 pub mod app;
 pub mod domain;
 pub mod fold;
+pub mod execenv;
+pub mod git;
 pub mod kernel;
+pub mod process;
 pub mod supervisor;
 pub mod wire;
