@@ -100,6 +100,10 @@ pub struct Limits {
     pub agent_line_bytes: usize,
     /// Longest tool output kept in a transcript message, bytes.
     pub tool_output_bytes: usize,
+    /// Longest text or tool input kept in a transcript message, bytes: a page can still show it whole.
+    pub transcript_message_bytes: usize,
+    /// Tool calls of one run watched at once; a confused agent's further ones aren't, so memory is bounded.
+    pub open_tool_calls: usize,
     /// Largest transcript of one task, bytes.
     pub transcript_bytes: u64,
     /// Output kept of a `command` agent, bytes (its tail).
@@ -165,6 +169,8 @@ impl Default for Limits {
             content_bytes: 1_024 * 1_024,
             agent_line_bytes: 8 * 1_024 * 1_024,
             tool_output_bytes: 8_192,
+            transcript_message_bytes: 64 * 1_024,
+            open_tool_calls: 256,
             transcript_bytes: 64 * 1_024 * 1_024,
             output_tail_bytes: 64 * 1_024,
             stderr_tail_bytes: 4 * 1_024,
