@@ -60,7 +60,9 @@
 pub mod agent;
 pub mod app;
 pub mod domain;
+pub mod execenv;
 pub mod fold;
+pub mod git;
 pub mod kernel;
 pub mod process;
 pub mod readmodel;

@@ -1,24 +1,15 @@
-//! The binary: hidden subcommands first, then the roles.
+//! The composition root.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-fn main() -> ExitCode {
-    let mut arguments = std::env::args_os().skip(1);
-    if arguments.next().is_some_and(|first| first == "__reap") {
-        return reap(arguments);
-    }
-    ExitCode::SUCCESS
-}
+use multica::{execenv, supervisor};
 
-/// `__reap <pid to wait for> <data directory>`: takes a test run's database server away.
-fn reap(mut arguments: impl Iterator<Item = std::ffi::OsString>) -> ExitCode {
-    let wait_for = arguments.next().and_then(|pid| pid.to_str()?.parse().ok());
-    let (Some(wait_for), Some(folder)) = (wait_for, arguments.next().map(PathBuf::from)) else {
-        return ExitCode::from(2);
-    };
-    match multica::store::embedded::reap::run(wait_for, &folder) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    let Ok(runtime) = tokio::runtime::Runtime::new() else { return ExitCode::FAILURE };
+    match arguments.next().as_deref() {
+        Some("__supervise") => runtime.block_on(supervisor::main(arguments.next().as_deref() == Some("--recover"))),
+        Some("__inspect-directory") => runtime.block_on(execenv::directory::main()),
+        _ => ExitCode::FAILURE,
     }
 }
