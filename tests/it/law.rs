@@ -247,17 +247,27 @@ fn pure_layers_read_no_clock_and_touch_nothing() {
 
 #[test]
 fn each_sql_file_is_used_once() {
-    let all: String = sources().into_iter().map(|source| source.text).collect();
+    let src = root().join("src");
+    let mut uses: BTreeMap<PathBuf, usize> = files(&src, ".sql").into_iter().map(|path| (path, 0)).collect();
     let mut broken = Vec::new();
-    for path in files(&root().join("src"), ".sql") {
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        let folder = path.parent().unwrap().file_name().unwrap().to_string_lossy().into_owned();
-        let uses =
-            all.matches(&format!("{folder}/{name}\"")).count() + all.matches(&format!("\"{name}\"")).count();
-        if uses != 1 {
-            broken.push(format!("{} is used {uses} times", path.display()));
+    for source in sources() {
+        for rest in source.text.split("include_str!(\"").skip(1) {
+            let name = rest.split('"').next().unwrap();
+            if !name.ends_with(".sql") {
+                continue;
+            }
+            let path = src.join(&source.path).parent().unwrap().join(name);
+            match path.canonicalize().ok().and_then(|path| uses.get_mut(&path)) {
+                Some(count) => *count += 1,
+                None => broken.push(format!("{} includes {name}, which isn't there", source.path)),
+            }
         }
     }
+    broken.extend(
+        uses.into_iter()
+            .filter(|(_, count)| *count != 1)
+            .map(|(path, count)| format!("{} is used {count} times", path.display())),
+    );
     assert_none(&broken, "a .sql file that isn't used exactly once");
 }
 
