@@ -326,7 +326,7 @@ fn a_session_that_could_be_taken_for_a_flag_is_not_kept() {
     }
 }
 
-fn request<'a>(custom: &'a [String]) -> LaunchRequest<'a> {
+fn request(custom: &[String]) -> LaunchRequest<'_> {
     LaunchRequest {
         prompt: "do it",
         work_dir: "/home/dev/project",
@@ -393,5 +393,38 @@ fn a_request_that_could_change_the_command_line_is_refused() {
         let custom = ["--keep".to_owned(), "x\0".to_owned()];
         let request = LaunchRequest { custom_arguments: &custom, ..request(&[]) };
         assert!(matches!(provider.launch(&request, &Limits::default()), Err(LaunchRefusal::Nul { .. })));
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_damage_to_a_recording_upsets_a_reader(
+        which in 0..3_usize,
+        damage in proptest::collection::vec((0..20_000_usize, proptest::num::u8::ANY), 1..40),
+    ) {
+        let provider = CLIS[which];
+        let mut bytes = fixture(provider, "tool", "jsonl");
+        for (at, byte) in damage {
+            let length = bytes.len();
+            bytes[at % length] = byte;
+        }
+        let mut reader = provider.reader(&ReaderSetup::default(), &Limits::default());
+        for line in bytes.split(|b| *b == b'\n') {
+            reader.stdout_line(Line::whole(line));
+            reader.stderr_line(Line::whole(line));
+        }
+        reader.finish(Exit::Code(0));
+    }
+}
+
+#[test]
+fn a_secret_at_the_edge_of_what_is_kept_is_not_kept_in_part() {
+    let secret = "mat_AbCdEfGhIjKlMnOpQrStUv";
+    for before in 0..40 {
+        let mut reader = Provider::Command.reader(&ReaderSetup::default(), &Limits::default());
+        let line = format!("{secret}{}", " x".repeat(32 * 1_024 - before));
+        reader.stdout_line(Line::whole(line.as_bytes()));
+        let Outcome::Completed { output } = reader.finish(Exit::Code(0)) else { panic!() };
+        assert!(!output.contains("StUv"), "{before}");
     }
 }
