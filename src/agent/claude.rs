@@ -4,7 +4,7 @@
 //! it began in; after TERM it stops its tool, may still say `success` and exits 143; a command left in
 //! the background is stopped a few seconds after the last word, and said so.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use serde_json::Value;
 
@@ -20,6 +20,9 @@ const PROVIDER: &str = "claude";
 
 /// How the CLI says that the session asked for isn't there.
 const REJECTION: &str = "No conversation found with session ID";
+
+/// Messages whose further lines may still come.
+const MESSAGES_IN_FLIGHT: usize = 64;
 
 const RESERVED: &[Reserved] = &[
     Reserved(&["-p", "--print"], Takes::Nothing),
@@ -80,8 +83,9 @@ pub(super) struct ClaudeReader {
     /// The kind of the last error that it said instead of an answer.
     error_kind: Option<String>,
     model: String,
-    /// By message, because a message comes in several lines that repeat its usage.
-    seen: Option<(String, Usage)>,
+    /// By message, because a message comes in several lines that repeat its usage; those of agents
+    /// that work side by side come mixed.
+    seen: VecDeque<(String, Usage)>,
     so_far: BTreeMap<String, Usage>,
     totals: Option<Vec<Usage>>,
     /// Commands in the background that it stopped itself after its last word.
@@ -97,7 +101,7 @@ impl ClaudeReader {
             verdict: None,
             error_kind: None,
             model: setup.model.clone().unwrap_or_else(|| "default".to_owned()),
-            seen: None,
+            seen: VecDeque::new(),
             so_far: BTreeMap::new(),
             totals: None,
             left_behind: Vec::new(),
@@ -223,10 +227,15 @@ impl ClaudeReader {
             cache_write_tokens: count_at(line, "/message/usage/cache_creation_input_tokens"),
             cost_usd_ticks: None,
         };
-        if let Some((before, last)) = self.seen.replace((id.to_owned(), usage))
-            && before != id
+        if let Some((_, known)) = self.seen.iter_mut().find(|(known, _)| known == id) {
+            *known = usage;
+            return;
+        }
+        self.seen.push_back((id.to_owned(), usage));
+        if self.seen.len() > MESSAGES_IN_FLIGHT
+            && let Some((_, done)) = self.seen.pop_front()
         {
-            add(&mut self.so_far, &last);
+            add(&mut self.so_far, &done);
         }
     }
 }
@@ -328,8 +337,8 @@ impl Reader for ClaudeReader {
             return totals.clone();
         }
         let mut sums = self.so_far.clone();
-        if let Some((_, last)) = &self.seen {
-            add(&mut sums, last);
+        for (_, usage) in &self.seen {
+            add(&mut sums, usage);
         }
         sums.into_values().collect()
     }

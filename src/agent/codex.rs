@@ -92,11 +92,10 @@ impl CodexReader {
             ("error", "item.completed") => {
                 Some(self.record.words(MessageKind::Error, text_at(item, "/message")))
             }
-            ("agent_message" | "reasoning" | "error", _) => None,
             ("todo_list", "item.started" | "item.updated") => {
                 Some(self.record.tool_note(id, "todo_list", item.get("items").unwrap_or(&Value::Null)))
             }
-            ("todo_list", _) => None,
+            ("agent_message" | "reasoning" | "error" | "todo_list", _) => None,
             (_, "item.started") => Some(self.record.tool_use(id, &tool(item), &input(item))),
             (_, "item.completed") => Some(self.record.tool_result(id, Some(&tool(item)), &output(item))),
             _ => None,
@@ -181,7 +180,7 @@ fn output(item: &Value) -> String {
         }
     }
     if let Some(code) = item.get("exit_code").and_then(Value::as_i64).filter(|code| *code != 0) {
-        output.push_str(&format!("[exit code {code}]"));
+        output.extend(["[exit code ", &code.to_string(), "]"]);
     }
     if output.is_empty() {
         text_at(item, "/status").clone_into(&mut output);

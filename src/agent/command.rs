@@ -8,7 +8,7 @@ use super::record::{Record, Tail};
 use crate::domain::agent::PromptVia;
 use crate::domain::task::Usage;
 use crate::kernel::limits::Limits;
-use crate::kernel::{redact, text};
+use crate::kernel::text;
 
 /// How to start it.
 pub(super) fn launch(request: &LaunchRequest<'_>, limits: &Limits) -> Result<Launch, LaunchRefusal> {
@@ -36,16 +36,11 @@ pub(super) fn launch(request: &LaunchRequest<'_>, limits: &Limits) -> Result<Lau
 pub(super) struct CommandReader {
     record: Record,
     stdout: Tail,
-    stderr: Tail,
 }
 
 impl CommandReader {
     pub(super) fn new(limits: &Limits) -> Self {
-        Self {
-            record: Record::new(limits),
-            stdout: Tail::new(limits.output_tail_bytes),
-            stderr: Tail::new(limits.stderr_tail_bytes),
-        }
+        Self { record: Record::new(limits), stdout: Tail::new(limits.output_tail_bytes) }
     }
 }
 
@@ -66,7 +61,6 @@ impl Reader for CommandReader {
 
     fn stderr_line(&mut self, line: Line<'_>) -> Vec<Signal> {
         let line = words(line);
-        self.stderr.push(&line);
         vec![self.record.stderr_line(&line)]
     }
 
@@ -85,12 +79,12 @@ impl Reader for CommandReader {
 
     fn finish(self: Box<Self>, exit: Exit) -> Outcome {
         if exit == Exit::Code(0) {
-            return Outcome::Completed { output: redact::secrets(self.stdout.text()) };
+            return Outcome::Completed { output: self.stdout.text().to_owned() };
         }
         let mut detail = format!("it ended with {exit}");
-        if !self.stderr.text().is_empty() {
-            detail.push_str("\nstandard error:\n");
-            detail.push_str(&redact::secrets(self.stderr.text()));
+        let stderr = self.record.stderr_tail();
+        if !stderr.is_empty() {
+            detail.extend(["\nstandard error:\n", stderr]);
         }
         Outcome::Failed { reason: "agent_error.process_failure", detail, session_rejected: false }
     }

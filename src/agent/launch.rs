@@ -152,3 +152,83 @@ fn program(program: &str) -> Result<(), LaunchRefusal> {
     }
     Err(LaunchRefusal::ProgramNeitherAbsoluteNorName { program: program.to_owned() })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::Provider;
+    use crate::domain::task::failure;
+
+    fn request(custom: &[String]) -> LaunchRequest<'_> {
+        LaunchRequest {
+            prompt: "do it",
+            work_dir: "/home/dev/project",
+            program: None,
+            model: Some("m"),
+            resume_session: Some("s-1"),
+            custom_arguments: custom,
+            command: None,
+            running_as_root: true,
+        }
+    }
+
+    #[test]
+    fn each_cli_is_started_in_full_as_it_was_seen_to_work() {
+        let custom = ["--resume=x", "--json", "--format", "text", "--model", "other", "--keep", "-c", "a=b"];
+        let custom = custom.map(str::to_owned);
+        let started = |provider: Provider| provider.launch(&request(&custom), &Limits::default()).unwrap();
+        let claude = started(Provider::Claude);
+        assert_eq!(
+            claude.arguments.join(" "),
+            "-p --output-format stream-json --verbose --permission-mode bypassPermissions --disallowedTools AskUserQuestion \
+             --model m --resume s-1 --json --format text --keep a=b"
+        );
+        assert_eq!(claude.environment, [("IS_SANDBOX".to_owned(), "1".to_owned())]);
+        assert_eq!(claude.removed_arguments, ["--resume=x", "--model", "other", "-c"]);
+        let codex = started(Provider::Codex);
+        assert_eq!(
+            codex.arguments.join(" "),
+            "exec --resume=x --format text --keep -c a=b --json --skip-git-repo-check --model m \
+             --dangerously-bypass-approvals-and-sandbox resume s-1 -"
+        );
+        assert_eq!(codex.removed_arguments, ["--json", "--model", "other"]);
+        let opencode = started(Provider::Opencode);
+        assert_eq!(
+            opencode.arguments.join(" "),
+            "run --format json --dangerously-skip-permissions --dir /home/dev/project --model m --session s-1 \
+             --resume=x --json --keep a=b"
+        );
+        assert_eq!(opencode.removed_arguments, ["--format", "text", "--model", "other", "-c"]);
+        assert_eq!(opencode.environment, [("PWD".to_owned(), "/home/dev/project".to_owned())]);
+        for launch in [claude, codex, opencode] {
+            assert_eq!(launch.stdin, Stdin::Bytes(b"do it".to_vec()));
+        }
+    }
+
+    #[test]
+    fn a_request_that_could_change_the_command_line_is_refused() {
+        for provider in [Provider::Claude, Provider::Codex, Provider::Opencode] {
+            let refused = |change: &dyn Fn(&mut LaunchRequest<'_>)| {
+                let mut request = request(&[]);
+                change(&mut request);
+                let refusal = provider.launch(&request, &Limits::default()).unwrap_err();
+                assert!(failure::find(refusal.reason()).is_some());
+                refusal
+            };
+            assert_eq!(refused(&|r| r.prompt = " \n"), LaunchRefusal::EmptyPrompt);
+            assert!(matches!(refused(&|r| r.model = Some("--yolo")), LaunchRefusal::LooksLikeFlag { .. }));
+            assert!(matches!(
+                refused(&|r| r.resume_session = Some("-")),
+                LaunchRefusal::LooksLikeFlag { .. }
+            ));
+            assert!(matches!(refused(&|r| r.model = Some("a\0b")), LaunchRefusal::Nul { .. }));
+            assert!(matches!(
+                refused(&|r| r.program = Some("./claude")),
+                LaunchRefusal::ProgramNeitherAbsoluteNorName { .. }
+            ));
+            let custom = ["--keep".to_owned(), "x\0".to_owned()];
+            let request = LaunchRequest { custom_arguments: &custom, ..request(&[]) };
+            assert!(matches!(provider.launch(&request, &Limits::default()), Err(LaunchRefusal::Nul { .. })));
+        }
+    }
+}

@@ -21,7 +21,9 @@ mod record;
 mod recorded_tests;
 
 pub use launch::{Launch, LaunchRefusal, LaunchRequest, Stdin};
-pub use reading::{Exit, Line, Message, MessageKind, Outcome, Reader, ReaderSetup, Signal, not_startable};
+pub use reading::{
+    Exit, Line, Message, MessageKind, Outcome, Reader, ReaderSetup, Signal, not_startable, session_survives,
+};
 
 use crate::kernel::limits::Limits;
 

@@ -92,7 +92,7 @@ impl OpencodeReader {
         }
     }
 
-    fn text(&mut self, line: &Value) -> Option<Signal> {
+    fn text(&mut self, line: &Value) -> Signal {
         let words = text_at(line, "/part/text");
         let message = text_at(line, "/part/messageID");
         if message != self.last_message {
@@ -103,7 +103,7 @@ impl OpencodeReader {
             self.last_words.push('\n');
         }
         self.last_words.push_str(words);
-        Some(self.record.words(MessageKind::Text, words))
+        self.record.words(MessageKind::Text, words)
     }
 
     fn tool(&mut self, line: &Value) -> Vec<Signal> {
@@ -114,7 +114,7 @@ impl OpencodeReader {
                 let mut output = text_at(line, "/part/state/output").to_owned();
                 let code = line.pointer("/part/state/metadata/exit").and_then(Value::as_i64);
                 if let Some(code) = code.filter(|code| *code != 0) {
-                    output.push_str(&format!("[exit code {code}]"));
+                    output.extend(["[exit code ", &code.to_string(), "]"]);
                 }
                 output
             }
@@ -191,9 +191,9 @@ impl Reader for OpencodeReader {
                 self.verdict = None;
                 self.record.open(STEP, STEP);
             }
-            "text" => signals.extend(self.text(&line)),
+            "text" => signals.push(self.text(&line)),
             "reasoning" => {
-                signals.push(self.record.words(MessageKind::Thinking, text_at(&line, "/part/text")))
+                signals.push(self.record.words(MessageKind::Thinking, text_at(&line, "/part/text")));
             }
             "tool_use" => signals.extend(self.tool(&line)),
             "step_finish" => signals.extend(self.step_finish(&line)),

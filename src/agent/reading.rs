@@ -112,6 +112,27 @@ pub enum Outcome {
     },
 }
 
+impl Outcome {
+    /// Whether the run should be tried once more, at once, with a fresh session: it was to go on with
+    /// one, did nothing yet, and it is the session that stands in the way.
+    #[must_use]
+    pub fn wants_fresh_session(&self, resumed: bool, tools_used: bool) -> bool {
+        match self {
+            Self::Completed { .. } => false,
+            Self::Failed { reason, session_rejected, .. } => {
+                let history = matches!(*reason, "agent_error.context_overflow" | "api_invalid_request");
+                resumed && !tools_used && (*session_rejected || history)
+            }
+        }
+    }
+}
+
+/// Whether a later run may go on with the session of a run that failed for that reason.
+#[must_use]
+pub fn session_survives(reason: &str) -> bool {
+    !matches!(reason, "iteration_limit" | "api_invalid_request" | "agent_error.context_overflow")
+}
+
 /// The outcome of a run whose program could not be started at all.
 #[must_use]
 pub fn not_startable(program: &str, error: &std::io::Error) -> Outcome {

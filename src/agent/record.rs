@@ -9,7 +9,7 @@ use super::reading::{Exit, Line, Message, MessageKind, Outcome, Signal};
 use crate::kernel::limits::Limits;
 use crate::kernel::{redact, text};
 
-/// The last bytes of a text that grows by lines.
+/// The last bytes of a text that grows by lines, without secrets.
 #[derive(Debug)]
 pub(super) struct Tail {
     kept: String,
@@ -27,7 +27,7 @@ impl Tail {
             self.kept.push('\n');
         }
         self.begun = true;
-        self.kept.push_str(line);
+        self.kept.push_str(&redact::secrets(line));
         // Cut only once twice the bound is reached, so that a line costs its own length.
         if self.kept.len() > self.most.saturating_mul(2) {
             self.kept = text::tail(&self.kept, self.most).to_owned();
@@ -79,6 +79,10 @@ impl Record {
         &self.open
     }
 
+    pub(super) fn stderr_tail(&self) -> &str {
+        self.stderr.text()
+    }
+
     pub(super) const fn tools_used(&self) -> bool {
         self.tools_used
     }
@@ -102,8 +106,7 @@ impl Record {
             return Ok((kind, value));
         }
         self.unreadable_lines += 1;
-        let most = self.limits.stderr_tail_bytes;
-        self.unreadable.push(text::head(&text::lossy(&line.bytes[..line.bytes.len().min(most)]), most));
+        self.unreadable.push(&text::lossy(line.bytes));
         Err(Vec::new())
     }
 
@@ -125,7 +128,7 @@ impl Record {
             kind,
             tool: None,
             call: None,
-            content: self.clean(content, self.limits.transcript_message_bytes),
+            content: clean(content, self.limits.transcript_message_bytes),
             input: None,
             output: None,
             stderr: false,
@@ -134,7 +137,7 @@ impl Record {
 
     /// Something that went wrong; it is also what a run that ends without a verdict ended with.
     pub(super) fn error(&mut self, content: &str) -> Signal {
-        self.last_error = Some(self.clean(content, self.limits.stderr_tail_bytes));
+        self.last_error = Some(clean(content, self.limits.stderr_tail_bytes));
         self.words(MessageKind::Error, content)
     }
 
@@ -153,8 +156,8 @@ impl Record {
         let input = if words.len() > most { Value::String(cut(&words, most)) } else { input };
         Signal::Message(Message {
             kind: MessageKind::ToolUse,
-            tool: Some(self.name(tool)),
-            call: Some(self.name(call)),
+            tool: Some(name(tool)),
+            call: Some(name(call)),
             content: String::new(),
             input: Some(input),
             output: None,
@@ -165,35 +168,35 @@ impl Record {
     /// Something that explains silence from now on, without a message of its own.
     pub(super) fn open(&mut self, call: &str, tool: &str) {
         if self.open.len() < self.limits.open_tool_calls {
-            self.open.insert(self.name(call), self.name(tool));
+            self.open.insert(name(call), name(tool));
         }
     }
 
     pub(super) fn close(&mut self, call: &str) -> Option<String> {
-        self.open.remove(&self.name(call))
+        self.open.remove(&name(call))
     }
 
     pub(super) fn tool_result(&mut self, call: &str, tool: Option<&str>, output: &str) -> Signal {
         let opened_as = self.close(call);
         Signal::Message(Message {
             kind: MessageKind::ToolResult,
-            tool: opened_as.or_else(|| tool.map(|tool| self.name(tool))),
-            call: Some(self.name(call)),
+            tool: opened_as.or_else(|| tool.map(name)),
+            call: Some(name(call)),
             content: String::new(),
             input: None,
-            output: Some(self.clean(output, self.limits.tool_output_bytes)),
+            output: Some(clean(output, self.limits.tool_output_bytes)),
             stderr: false,
         })
     }
 
     /// A line of standard error: a marked message, and kept for the detail of a failure.
     pub(super) fn stderr_line(&mut self, line: &str) -> Signal {
-        self.stderr.push(text::head(line, self.limits.stderr_tail_bytes));
+        self.stderr.push(line);
         Signal::Message(Message {
             kind: MessageKind::Text,
             tool: None,
             call: None,
-            content: self.clean(line, self.limits.transcript_message_bytes),
+            content: clean(line, self.limits.transcript_message_bytes),
             input: None,
             output: None,
             stderr: true,
@@ -214,7 +217,7 @@ impl Record {
     pub(super) fn failure(&self, reason: &'static str, words: &str) -> Verdict {
         Verdict::Failure {
             reason,
-            detail: self.clean(words, self.limits.stderr_tail_bytes),
+            detail: clean(words, self.limits.stderr_tail_bytes),
             session_rejected: false,
         }
     }
@@ -223,7 +226,7 @@ impl Record {
     pub(super) fn conclude(&self, verdict: Option<Verdict>, exit: Exit, rejection: &str) -> Outcome {
         match (verdict, exit) {
             (Some(Verdict::Success(output)), Exit::Code(0)) => Outcome::Completed {
-                output: redact::secrets(text::tail(&output, self.limits.output_tail_bytes)),
+                output: text::tail(&clean_whole(&output), self.limits.output_tail_bytes).to_owned(),
             },
             (Some(Verdict::Failure { reason, detail, session_rejected }), _) => {
                 Outcome::Failed { reason, detail, session_rejected }
@@ -276,20 +279,25 @@ impl Record {
             [("standard error", self.stderr.text()), ("unreadable output", self.unreadable.text())]
         {
             if !words.is_empty() {
-                detail.push_str(&format!("\n{title}:\n"));
-                detail.push_str(&redact::secrets(words));
+                detail.extend(["\n", title, ":\n", words]);
             }
         }
         Outcome::Failed { reason, detail, session_rejected: false }
     }
+}
 
-    fn clean(&self, words: &str, most: usize) -> String {
-        cut(&redact::secrets(&text::without_nul(words)), most)
-    }
+/// Without NUL and secrets. Always before cutting: half a secret can't be told from a word.
+fn clean_whole(words: &str) -> String {
+    redact::secrets(&text::without_nul(words))
+}
 
-    fn name(&self, name: &str) -> String {
-        text::without_nul(text::head(name, 256))
-    }
+fn clean(words: &str, most: usize) -> String {
+    cut(&clean_whole(words), most)
+}
+
+/// The name of a tool or a call; no provider's is longer.
+fn name(name: &str) -> String {
+    text::without_nul(text::head(name, 256))
 }
 
 /// The head of `words` with a note of what is missing.
@@ -303,7 +311,7 @@ fn cut(words: &str, most: usize) -> String {
 
 fn redacted(value: &Value) -> Value {
     match value {
-        Value::String(words) => Value::String(redact::secrets(&text::without_nul(words))),
+        Value::String(words) => Value::String(clean_whole(words)),
         Value::Array(items) => Value::Array(items.iter().map(redacted).collect()),
         Value::Object(fields) => {
             Value::Object(fields.iter().map(|(key, item)| (text::without_nul(key), redacted(item))).collect())

@@ -1,4 +1,4 @@
-//! The readers against recordings of the real CLIs (`tests/fixtures/agents`), the launches in full.
+//! The readers against recordings of the real CLIs (`tests/fixtures/agents`).
 
 use super::*;
 use crate::domain::task::failure;
@@ -152,6 +152,20 @@ fn a_session_that_is_not_there_is_rejected_before_any_tool() {
         assert!(!detail.contains('\u{1b}'), "{detail}");
         assert_eq!(sessions(&run), 0, "{provider:?}");
     }
+}
+
+#[test]
+fn a_fresh_session_is_tried_only_when_the_session_was_in_the_way_and_nothing_was_done() {
+    for provider in CLIS {
+        let rejected = run(provider, "session_missing", Exit::Code(1)).outcome;
+        assert!(rejected.wants_fresh_session(true, false));
+        assert!(!rejected.wants_fresh_session(true, true));
+        assert!(!rejected.wants_fresh_session(false, false));
+        assert!(run(provider, "too_long", Exit::Code(1)).outcome.wants_fresh_session(true, false));
+        assert!(!run(provider, "model_missing", Exit::Code(1)).outcome.wants_fresh_session(true, false));
+        assert!(!run(provider, "text", Exit::Code(0)).outcome.wants_fresh_session(true, false));
+    }
+    assert!(session_survives("idle_watchdog") && !session_survives("agent_error.context_overflow"));
 }
 
 #[test]
@@ -326,72 +340,35 @@ fn a_session_that_could_be_taken_for_a_flag_is_not_kept() {
     }
 }
 
-fn request<'a>(custom: &'a [String]) -> LaunchRequest<'a> {
-    LaunchRequest {
-        prompt: "do it",
-        work_dir: "/home/dev/project",
-        program: None,
-        model: Some("m"),
-        resume_session: Some("s-1"),
-        custom_arguments: custom,
-        command: None,
-        running_as_root: true,
+proptest::proptest! {
+    #[test]
+    fn no_damage_to_a_recording_upsets_a_reader(
+        which in 0..3_usize,
+        damage in proptest::collection::vec((0..20_000_usize, proptest::num::u8::ANY), 1..40),
+    ) {
+        let provider = CLIS[which];
+        let mut bytes = fixture(provider, "tool", "jsonl");
+        for (at, byte) in damage {
+            let length = bytes.len();
+            bytes[at % length] = byte;
+        }
+        let mut reader = provider.reader(&ReaderSetup::default(), &Limits::default());
+        for line in bytes.split(|b| *b == b'\n') {
+            reader.stdout_line(Line::whole(line));
+            reader.stderr_line(Line::whole(line));
+        }
+        reader.finish(Exit::Code(0));
     }
 }
 
 #[test]
-fn each_cli_is_started_in_full_as_it_was_seen_to_work() {
-    let custom = ["--resume=x", "--json", "--format", "text", "--model", "other", "--keep", "-c", "a=b"];
-    let custom = custom.map(str::to_owned);
-    let started = |provider: Provider| provider.launch(&request(&custom), &Limits::default()).unwrap();
-    let claude = started(Provider::Claude);
-    assert_eq!(
-        claude.arguments.join(" "),
-        "-p --output-format stream-json --verbose --permission-mode bypassPermissions --disallowedTools AskUserQuestion \
-         --model m --resume s-1 --json --format text --keep a=b"
-    );
-    assert_eq!(claude.environment, [("IS_SANDBOX".to_owned(), "1".to_owned())]);
-    assert_eq!(claude.removed_arguments, ["--resume=x", "--model", "other", "-c"]);
-    let codex = started(Provider::Codex);
-    assert_eq!(
-        codex.arguments.join(" "),
-        "exec --resume=x --format text --keep -c a=b --json --skip-git-repo-check --model m \
-         --dangerously-bypass-approvals-and-sandbox resume s-1 -"
-    );
-    assert_eq!(codex.removed_arguments, ["--json", "--model", "other"]);
-    let opencode = started(Provider::Opencode);
-    assert_eq!(
-        opencode.arguments.join(" "),
-        "run --format json --dangerously-skip-permissions --dir /home/dev/project --model m --session s-1 \
-         --resume=x --json --keep a=b"
-    );
-    assert_eq!(opencode.removed_arguments, ["--format", "text", "--model", "other", "-c"]);
-    assert_eq!(opencode.environment, [("PWD".to_owned(), "/home/dev/project".to_owned())]);
-    for launch in [claude, codex, opencode] {
-        assert_eq!(launch.stdin, Stdin::Bytes(b"do it".to_vec()));
-    }
-}
-
-#[test]
-fn a_request_that_could_change_the_command_line_is_refused() {
-    for provider in CLIS {
-        let refused = |change: &dyn Fn(&mut LaunchRequest<'_>)| {
-            let mut request = request(&[]);
-            change(&mut request);
-            let refusal = provider.launch(&request, &Limits::default()).unwrap_err();
-            assert!(failure::find(refusal.reason()).is_some());
-            refusal
-        };
-        assert_eq!(refused(&|r| r.prompt = " \n"), LaunchRefusal::EmptyPrompt);
-        assert!(matches!(refused(&|r| r.model = Some("--yolo")), LaunchRefusal::LooksLikeFlag { .. }));
-        assert!(matches!(refused(&|r| r.resume_session = Some("-")), LaunchRefusal::LooksLikeFlag { .. }));
-        assert!(matches!(refused(&|r| r.model = Some("a\0b")), LaunchRefusal::Nul { .. }));
-        assert!(matches!(
-            refused(&|r| r.program = Some("./claude")),
-            LaunchRefusal::ProgramNeitherAbsoluteNorName { .. }
-        ));
-        let custom = ["--keep".to_owned(), "x\0".to_owned()];
-        let request = LaunchRequest { custom_arguments: &custom, ..request(&[]) };
-        assert!(matches!(provider.launch(&request, &Limits::default()), Err(LaunchRefusal::Nul { .. })));
+fn a_secret_at_the_edge_of_what_is_kept_is_not_kept_in_part() {
+    let secret = "mat_AbCdEfGhIjKlMnOpQrStUv";
+    for before in 0..40 {
+        let mut reader = Provider::Command.reader(&ReaderSetup::default(), &Limits::default());
+        let line = format!("{secret}{}", " x".repeat(32 * 1_024 - before));
+        reader.stdout_line(Line::whole(line.as_bytes()));
+        let Outcome::Completed { output } = reader.finish(Exit::Code(0)) else { panic!() };
+        assert!(!output.contains("StUv"), "{before}");
     }
 }

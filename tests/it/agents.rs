@@ -18,10 +18,10 @@ use multica::agent::{
     Stdin,
 };
 use multica::domain::agent::{CommandLine, PromptVia};
+use multica::kernel::digest;
 use multica::kernel::limits::Limits;
-use sha2::{Digest, Sha256};
 
-const DEADLINE: Duration = Duration::from_secs(180);
+const DEADLINE: Duration = Duration::from_mins(3);
 
 /// The model service: the stub, or one that refuses every call.
 struct Model {
@@ -171,7 +171,7 @@ fn cli(provider: Provider) -> PathBuf {
 
 fn default_folder() -> PathBuf {
     let package = include_bytes!("../agents/package.json");
-    let digest: String = Sha256::digest(package).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let digest = digest::hex(&digest::sha256_plain(package)[..8]);
     let folder = |name: &str| std::env::var_os(name).map(PathBuf::from);
     let cache = folder("MULTICA_AGENTS_CACHE").unwrap_or_else(|| {
         let caches = folder("XDG_CACHE_HOME");
