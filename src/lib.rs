@@ -3,8 +3,8 @@
 pub mod agent;
 pub mod app;
 pub mod domain;
-pub mod fold;
 pub mod execenv;
+pub mod fold;
 pub mod git;
 pub mod kernel;
 pub mod process;

@@ -80,32 +80,29 @@ impl EnvRoot {
     /// # Errors
     /// [`EnvRootError`].
     pub fn claim(path: &Path, task: TaskId) -> Result<Self, EnvRootError> {
-        DirBuilder::new().recursive(true).mode(0o755).create(path).map_err(io("make", path))?;
-        let claimed = Self::lock(path)?;
-        let owner = read_owner(path)?;
-        match owner {
-            Some(owner) if owner == task.to_string() => claimed.clear()?,
-            Some(owner) => return Err(EnvRootError::Foreign { owner }),
-            None if is_bare(path)? => {
-                let file = path.join(OWNER);
-                safe_file::write_atomic(&file, task.to_string().as_bytes(), 0o644).map_err(io("write", &file))?;
-            }
-            None => return Err(EnvRootError::NoOwner),
-        }
+        let claimed = Self::reclaim(path, task)?;
+        claimed.clear()?;
         Ok(claimed)
     }
 
-    /// Takes it for recovery: nothing is cleared.
+    /// Takes it for recovery: nothing is cleared. A run that died before it owned anything is adopted.
     ///
     /// # Errors
     /// [`EnvRootError`].
     pub fn reclaim(path: &Path, task: TaskId) -> Result<Self, EnvRootError> {
+        DirBuilder::new().recursive(true).mode(0o755).create(path).map_err(io("make", path))?;
         let claimed = Self::lock(path)?;
         match read_owner(path)? {
-            Some(owner) if owner == task.to_string() => Ok(claimed),
-            Some(owner) => Err(EnvRootError::Foreign { owner }),
-            None => Err(EnvRootError::NoOwner),
+            Some(owner) if owner == task.to_string() => {}
+            Some(owner) => return Err(EnvRootError::Foreign { owner }),
+            None if is_bare(path)? => {
+                let file = path.join(OWNER);
+                safe_file::write_atomic(&file, task.to_string().as_bytes(), 0o644)
+                    .map_err(io("write", &file))?;
+            }
+            None => return Err(EnvRootError::NoOwner),
         }
+        Ok(claimed)
     }
 
     fn lock(path: &Path) -> Result<Self, EnvRootError> {
@@ -193,7 +190,9 @@ fn is_bare(path: &Path) -> Result<bool, EnvRootError> {
 fn read_owner(path: &Path) -> Result<Option<String>, EnvRootError> {
     let file = path.join(OWNER);
     match safe_file::read_bounded(&file, 4_096) {
-        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).trim().to_owned()).filter(|text| !text.is_empty())),
+        Ok(bytes) => {
+            Ok(Some(String::from_utf8_lossy(&bytes).trim().to_owned()).filter(|text| !text.is_empty()))
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(io("read", &file)(error)),
     }

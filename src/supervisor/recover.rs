@@ -34,7 +34,8 @@ pub struct Plan {
 /// Plans; nothing when nothing is left to do.
 #[must_use]
 pub fn plan(entries: &[Entry], world: World, ending: &EndingReport) -> Option<Plan> {
-    if is_over(entries) {
+    // A supervisor that died before its first record has done nothing, but its task still waits for an end.
+    if is_over(entries) && !entries.is_empty() {
         return None;
     }
     let now = latest(entries);
@@ -51,8 +52,8 @@ pub fn plan(entries: &[Entry], world: World, ending: &EndingReport) -> Option<Pl
     if !world.terminal_reported {
         steps.push(FinalizeStep::ReportEnd);
     }
-    let exit_unknown =
-        has(|entry| matches!(entry, Entry::Spawning {})) && !has(|entry| matches!(entry, Entry::Exited { .. }));
+    let exit_unknown = has(|entry| matches!(entry, Entry::Spawning {}))
+        && !has(|entry| matches!(entry, Entry::Exited { .. }));
     Some(Plan {
         steps,
         verdict: verdict(now, ending),
@@ -174,12 +175,13 @@ mod tests {
     #[test]
     fn died_at_any_step_and_again_at_any_step_of_the_recovery_a_run_ends_in_order_and_once() {
         let all = steps(&complete());
-        for died_after in 1..=all.len() {
+        for died_after in 0..=all.len() {
             let mut dead = Machine::default();
             all[..died_after].iter().for_each(|step| step(&mut dead));
             // The lock dies with its holder; the processes don't.
             dead.locked = false;
-            let length = plan(&dead.journal, dead.world, &ending_of_test()).map_or(0, |plan| plan.steps.len());
+            let length =
+                plan(&dead.journal, dead.world, &ending_of_test()).map_or(0, |plan| plan.steps.len());
             for died_again_after in 0..=length {
                 let mut m = dead.clone();
                 if let Some(first) = plan(&m.journal, m.world, &ending_of_test()) {
@@ -210,7 +212,8 @@ mod tests {
             (Entry::CancelAsked { reason: "interrupted".to_owned() }, Some("runtime_recovery")),
             (Entry::Spawning {}, Some("runtime_recovery")),
         ] {
-            let plan = plan(&[Entry::Began {}, entry], World::default(), &ending_of_test()).expect("unfinished");
+            let plan =
+                plan(&[Entry::Began {}, entry], World::default(), &ending_of_test()).expect("unfinished");
             match (plan.verdict, reason) {
                 (ReportBody::CancelAck { .. }, None) => {}
                 (ReportBody::Fail { failure_reason, .. }, Some(reason)) => assert_eq!(failure_reason, reason),
@@ -220,8 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_met_a_foreign_lock_or_never_began_needs_nothing() {
-        assert_eq!(plan(&[], World::default(), &ending_of_test()), None);
+    fn a_run_that_met_a_foreign_lock_needs_nothing() {
         assert_eq!(plan(&[Entry::Began {}, Entry::Blocked {}], World::default(), &ending_of_test()), None);
     }
 }

@@ -97,8 +97,6 @@ impl RunError {
 /// The place a run works in.
 #[derive(Debug)]
 pub(super) struct Place {
-    /// The agent's cwd, as people spell it.
-    pub work_dir: String,
     /// It, opened.
     pub handle: File,
     /// What is strictly inside.
@@ -141,9 +139,7 @@ impl Run {
         let daemon = current_uid();
         let root = PathBuf::from(&charge.env_root);
         if let Some(owner) = charge.owner.as_ref().filter(|_| daemon == 0) {
-            if !recover {
-                make_for(&root, owner.uid, owner.gid)?;
-            }
+            make_for(&root, owner.uid, owner.gid)?;
             become_account(owner.uid, owner.gid, &owner.name)?;
         }
         let task = charge.assignment.id;
@@ -166,7 +162,19 @@ impl Run {
         serve(&folder, vec![daemon, current_uid()], Arc::new(served)).map_err(RunError::system("listen"))?;
         let session = None;
         let (place, agent) = (None, None);
-        Ok(Self { charge, folder, env_root, journal, entries, spool, reports, control, place, session, agent })
+        Ok(Self {
+            charge,
+            folder,
+            env_root,
+            journal,
+            entries,
+            spool,
+            reports,
+            control,
+            place,
+            session,
+            agent,
+        })
     }
 
     /// Whether an earlier supervisor of this claim left something to do.
@@ -299,7 +307,8 @@ impl Run {
             executable_dir: &charge.executable_dir,
             other_account,
         };
-        let own = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        let own = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
         environment::build(own, &facts)
     }
 
@@ -363,4 +372,3 @@ pub(super) async fn wait_cancel(cancel: &mut tokio::sync::watch::Receiver<Option
         Err(_) => std::future::pending().await,
     }
 }
-

@@ -1,3 +1,4 @@
 //! The tests that need more than one part, or the real world.
 
 mod agents;
+mod machine;
