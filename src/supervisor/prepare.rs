@@ -94,7 +94,7 @@ pub(super) async fn open_place(run: &mut Run) -> Result<Opened, RunError> {
         }
     }
     let beneath = Beneath::of(&handle).map_err(RunError::system("open the work directory"))?;
-    run.place = Some(Place { work_dir, handle, beneath, lock: held });
+    run.place = Some(Place { handle, beneath, lock: held });
     Ok(Opened::Yes)
 }
 

@@ -192,7 +192,9 @@ impl Records {
         scan.spans.iter().map(|span| value(&self.path, &bytes, *span)).collect()
     }
 
-    fn full(&self) -> RecordsError {
+    /// The error of a file at its bound.
+    #[must_use]
+    pub fn full(&self) -> RecordsError {
         RecordsError::Full { path: self.path.clone(), max: self.max }
     }
 }

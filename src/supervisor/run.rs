@@ -97,8 +97,6 @@ impl RunError {
 /// The place a run works in.
 #[derive(Debug)]
 pub(super) struct Place {
-    /// The agent's cwd, as people spell it.
-    pub work_dir: String,
     /// It, opened.
     pub handle: File,
     /// What is strictly inside.
@@ -141,9 +139,7 @@ impl Run {
         let daemon = current_uid();
         let root = PathBuf::from(&charge.env_root);
         if let Some(owner) = charge.owner.as_ref().filter(|_| daemon == 0) {
-            if !recover {
-                make_for(&root, owner.uid, owner.gid)?;
-            }
+            make_for(&root, owner.uid, owner.gid)?;
             become_account(owner.uid, owner.gid, &owner.name)?;
         }
         let task = charge.assignment.id;

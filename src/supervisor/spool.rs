@@ -19,6 +19,9 @@ pub const SPOOL: &str = "spool";
 /// The transcript's.
 pub const TRANSCRIPT: &str = "transcript";
 
+/// The longest terminal report: its output or error is bounded, JSON may escape each byte.
+const TERMINAL_BYTES: u64 = 1_024 * 1_024;
+
 /// Reports and transcript of one run, shared by the run and the socket.
 #[derive(Debug)]
 pub struct Spool {
@@ -30,6 +33,7 @@ pub struct Spool {
 #[derive(Debug)]
 struct Inner {
     generation: u32,
+    reserve: u64,
     reports: Records,
     transcript: Records,
     terminal: bool,
@@ -58,6 +62,7 @@ impl Spool {
             last_seq: watch::Sender::new(last_seq),
             inner: Mutex::new(Inner {
                 generation: header.generation,
+                reserve: (limits.spool_bytes / 2).min(TERMINAL_BYTES),
                 reports,
                 transcript,
                 terminal,
@@ -83,6 +88,10 @@ impl Spool {
             return Ok(last);
         }
         let ordinal = last + 1;
+        // The end must always fit, also when all the rest is full.
+        if !terminal && inner.reports.room() < inner.reserve {
+            return Err(inner.reports.full());
+        }
         let report = Report { generation: inner.generation, ordinal, occurred_at: Timestamp::now(), body };
         inner.reports.append(&report, true)?;
         inner.terminal |= terminal;

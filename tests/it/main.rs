@@ -2,5 +2,6 @@
 
 mod agents;
 mod law;
+mod machine;
 mod store;
 mod support;
