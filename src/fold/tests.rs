@@ -289,7 +289,7 @@ proptest! {
             let row: task_status::TaskRow =
                 serde_json::from_value(table[&task_status::key(task.id)].object.clone()).unwrap();
             prop_assert_eq!((row.status, row.generation), (task.status(), task.generation));
-            prop_assert_eq!(row.name.as_str(), task.name().as_str());
+            prop_assert_eq!(&row.name, &task.name());
             let waits = matches!(task.phase, Phase::Parked(_));
             prop_assert_eq!(row.waiting.is_some(), waits);
             prop_assert_eq!(row.completed_at.is_some(), task.status().is_terminal());
