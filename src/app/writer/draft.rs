@@ -166,18 +166,22 @@ impl Draft {
         Ok(written)
     }
 
-    /// The reservations as they would be, with the frees and takes to send.
-    fn reserve(&self, written: &[Envelope]) -> Result<Reserved, Left> {
+    /// The reservations as they would be, with the frees and takes to send; none where nothing changes.
+    fn reserve(&self, written: &[Envelope]) -> Result<Option<Reserved>, Left> {
+        let changes: Vec<Change> = written.iter().flat_map(changes).collect();
+        if changes.is_empty() {
+            return Ok(None);
+        }
         let mut reserved = Reserved {
             held: self.held.clone(),
             frees: self.batch.frees.clone(),
             takes: self.batch.takes.clone(),
             moved: Vec::new(),
         };
-        for change in written.iter().flat_map(changes) {
+        for change in changes {
             reserved.apply(change)?;
         }
-        Ok(reserved)
+        Ok(Some(reserved))
     }
 
     fn take_in(
@@ -186,18 +190,20 @@ impl Draft {
         decided: Decided,
         written: Vec<Envelope>,
         rows: Vec<RawEvent>,
-        reserved: Reserved,
+        reserved: Option<Reserved>,
     ) -> Entry {
         let count = written.len();
         for event in &written {
             self.view.push_event(event.clone());
         }
-        for (key, holder) in reserved.moved {
-            self.view.set_reservation(&key, holder);
+        if let Some(reserved) = reserved {
+            for (key, holder) in reserved.moved {
+                self.view.set_reservation(&key, holder);
+            }
+            self.held = reserved.held;
+            self.batch.frees = reserved.frees;
+            self.batch.takes = reserved.takes;
         }
-        self.held = reserved.held;
-        self.batch.frees = reserved.frees;
-        self.batch.takes = reserved.takes;
         self.events.extend(written);
         self.batch.events.extend(rows);
         let workspace = submission.workspace;
