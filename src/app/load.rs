@@ -7,9 +7,10 @@ use crate::domain::agent::{self, Agent};
 use crate::domain::daemon;
 use crate::domain::issue::{self, Issue};
 use crate::domain::project::{self, Project};
+use crate::domain::resource::MachineFacts;
 use crate::domain::workspace::{self, Workspace};
 use crate::domain::{Envelope, Family, Refusal, StreamKey};
-use crate::kernel::ids::{AgentId, Incarnation, IssueId, ProjectId, RuntimeId, StreamId, WorkspaceId};
+use crate::kernel::ids::{AgentId, IssueId, ProjectId, StreamId, WorkspaceId};
 
 pub use crate::domain::daemon::Daemon;
 
@@ -64,4 +65,14 @@ pub fn daemon_stream(workspace: WorkspaceId, daemon: &str) -> StreamKey {
 /// [`Halt`] when it isn't loaded or can't be folded.
 pub fn daemon(view: &View, workspace: WorkspaceId, id: &str) -> Result<Option<Daemon>, Halt> {
     Ok(daemon::evolve::fold(mine(view, workspace, daemon_stream(workspace, id))?)?)
+}
+
+/// What a resource's rules may know of the machine that has it; `verified` is what was given.
+#[must_use]
+pub fn machine_facts(daemon: Option<&Daemon>, given: &MachineFacts) -> MachineFacts {
+    MachineFacts {
+        verified: given.verified,
+        cli_version: daemon.map(|daemon| daemon.facts.cli_version.clone()),
+        capabilities: daemon.map(|daemon| daemon.capabilities.iter().cloned().collect()).unwrap_or_default(),
+    }
 }

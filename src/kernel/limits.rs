@@ -72,6 +72,22 @@ pub struct Limits {
     pub http_timeout: Millis,
     /// Any single database statement.
     pub statement_timeout: Millis,
+    /// How long a command waits for a database that doesn't answer before it is told to come back (503).
+    pub database_wait: Millis,
+    /// Connections of one server's pool.
+    pub database_connections: usize,
+    /// The head of the log is read this often where no notification comes.
+    pub head_poll: Millis,
+    /// Between two notifications to other servers: each commit of one waits for all others.
+    pub notify_pause: Millis,
+    /// A loop's holder that doesn't renew its lease for this long has lost it.
+    pub lease: Millis,
+    /// Events that a follower folds in one transaction.
+    pub follower_page: i64,
+    /// Streams that the writer keeps in memory.
+    pub cached_streams: usize,
+    /// Results of commands that the writer keeps in memory.
+    pub cached_results: usize,
     /// An idle feed connection gets a position frame this often.
     pub feed_keep_alive: Millis,
     /// A sign-in link opens a session once, within this time.
@@ -135,6 +151,14 @@ impl Default for Limits {
             report_retry_max: seconds(30),
             http_timeout: seconds(30),
             statement_timeout: seconds(20),
+            database_wait: seconds(5),
+            database_connections: 16,
+            head_poll: seconds(1),
+            notify_pause: Millis(25),
+            lease: seconds(10),
+            follower_page: 1_000,
+            cached_streams: 4_096,
+            cached_results: 16_384,
             feed_keep_alive: seconds(15),
             sign_in_link: minutes(10),
             command_results: minutes(30 * 24 * 60),

@@ -1,0 +1,78 @@
+//! What can go wrong with a read model.
+
+use crate::fold::FoldError;
+use crate::store::StoreError;
+
+/// A failure of a read model.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadModelError {
+    /// The database.
+    #[error("read models cannot reach their tables")]
+    Store(#[from] StoreError),
+    /// An event that can't be folded.
+    #[error("an event at position {position} cannot be folded")]
+    Fold {
+        /// Its position.
+        position: i64,
+        /// Why.
+        #[source]
+        source: FoldError,
+    },
+    /// A name that can't be a table's.
+    #[error("{name} cannot name a read model: lower-case letters, digits and _ only")]
+    Name {
+        /// The name.
+        name: String,
+    },
+    /// The folder with its SQL is missing or says another version.
+    #[error("projections/{name}/{file} {problem}")]
+    Folder {
+        /// The read model.
+        name: String,
+        /// The file.
+        file: &'static str,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// Nothing by that name.
+    #[error("no read model named {name}")]
+    Unknown {
+        /// The name.
+        name: String,
+    },
+    /// It isn't installed (yet).
+    #[error("read model {name} is not installed")]
+    NotInstalled {
+        /// The name.
+        name: String,
+    },
+    /// It hasn't come as far as the reader needs, in time.
+    #[error("read model {name} stands at {checkpoint}, {wanted} was asked for")]
+    Behind {
+        /// The name.
+        name: String,
+        /// How far it is.
+        checkpoint: i64,
+        /// How far it should be.
+        wanted: i64,
+    },
+}
+
+impl From<tokio_postgres::Error> for ReadModelError {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Store(error.into())
+    }
+}
+
+impl ReadModelError {
+    /// The position of the event that can't be folded, where that is what is wrong.
+    #[must_use]
+    pub const fn poison(&self) -> Option<i64> {
+        match self {
+            Self::Fold { position, .. } | Self::Store(StoreError::Undecodable { position, .. }) => {
+                Some(*position)
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Folds events into rows held in memory: for a rebuild and for a follower's page.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::ReadModelError;
+use super::rows::{RowChange, StoredRow};
+use crate::domain::Envelope;
+use crate::fold::{ReadModel, Rows};
+
+/// A read model's rows in memory, with what changed since the last take.
+pub struct Folding<'a> {
+    model: &'a dyn ReadModel,
+    rows: Rows,
+    changed: BTreeMap<String, RowChange>,
+    /// In a rebuild what isn't in memory isn't at all.
+    whole: bool,
+}
+
+impl<'a> Folding<'a> {
+    /// Starts from nothing: every row there is will be in memory.
+    pub fn from_nothing(model: &'a dyn ReadModel) -> Self {
+        Self { model, rows: Rows::new(Value::Null), changed: BTreeMap::new(), whole: true }
+    }
+
+    /// Starts from rows of the table: for the keys asked for and these rows found.
+    pub fn from_rows(model: &'a dyn ReadModel, keys: Vec<String>, found: Vec<StoredRow>) -> Self {
+        let mut rows = Rows::new(Value::Null);
+        for key in keys {
+            rows.load(key, None);
+        }
+        for stored in found {
+            rows.load(stored.key, Some(stored.row));
+        }
+        Self { model, rows, changed: BTreeMap::new(), whole: false }
+    }
+
+    /// Folds one event of the log.
+    pub fn feed(&mut self, event: &Envelope) -> Result<(), ReadModelError> {
+        let keys = self.model.touches(event);
+        if keys.is_empty() {
+            return Ok(());
+        }
+        if self.whole {
+            for key in keys {
+                if !self.rows.holds(&key) {
+                    self.rows.load(key, None);
+                }
+            }
+        }
+        let position = event.position.unwrap_or_default();
+        let recorded_at =
+            Value::from(event.recorded_at.map_or(0, jiff::Timestamp::as_microsecond));
+        self.rows.set_recorded_at(recorded_at.clone());
+        self.model
+            .apply(&mut self.rows, event)
+            .map_err(|source| ReadModelError::Fold { position, source })?;
+        for (key, row) in self.rows.take_changes() {
+            let change = RowChange::new(key.clone(), row, position, recorded_at.clone());
+            self.changed.insert(key, change);
+        }
+        Ok(())
+    }
+
+    /// What changed since the last call, the last state of each row.
+    pub fn take(&mut self) -> Vec<RowChange> {
+        std::mem::take(&mut self.changed).into_values().collect()
+    }
+}

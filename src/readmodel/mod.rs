@@ -1,0 +1,20 @@
+//! Drives the folds: installs read models, follows the log, rebuilds, verifies, answers by key.
+//!
+//! Invariants: a table is `rm.<name>__v<version>`; which one answers stands in `es.projections`; an
+//! inline model's rows are written by the append only (or under the head lock); a follower's rows and
+//! its checkpoint change in one transaction; a rebuild gives the same rows as the live table.
+//!
+//! Not here: what rows mean (`fold`), who reads them (`app`, `http`).
+
+mod error;
+pub mod follower;
+mod folding;
+pub mod install;
+pub mod query;
+pub mod rebuild;
+pub mod registry;
+pub mod rows;
+pub mod verify;
+
+pub use error::ReadModelError;
+pub use registry::{Registered, Registry, Sql};

@@ -1,0 +1,166 @@
+//! Generic reads of read models: by key, by workspace, at least as far as a position.
+//!
+//! Not here: typed queries of one read model, which lie in a file of its name beside this one.
+
+use std::time::Instant;
+
+use tokio_postgres::IsolationLevel;
+
+use super::rows::{StoredRow, from_row};
+use super::{ReadModelError, Registered};
+use crate::fold::Mode;
+use crate::kernel::ids::WorkspaceId;
+use crate::store::{LOG, Store, read};
+
+/// How far a read model has come, and what state it is in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: u32,
+    /// `inline` or `follower`.
+    pub mode: String,
+    /// `building`, `active`, `stopped` or `retired`.
+    pub state: String,
+    /// Its table.
+    pub table: String,
+    /// The last position that its rows show; for an inline one that answers, the head.
+    pub checkpoint: i64,
+    /// The event at which it stopped.
+    pub stopped_at: Option<i64>,
+    /// Why it stopped.
+    pub stop_reason: Option<String>,
+    /// Whether an event was passed over.
+    pub degraded: bool,
+}
+
+/// Rows by key; one that isn't there is missing in the answer.
+///
+/// # Errors
+/// [`ReadModelError`].
+pub async fn by_keys(
+    store: &Store,
+    registered: &Registered,
+    keys: &[String],
+) -> Result<Vec<StoredRow>, ReadModelError> {
+    answer(store, registered, include_str!("sql/rows_by_key.sql"), &[&keys]).await
+}
+
+/// One row.
+///
+/// # Errors
+/// [`ReadModelError`].
+pub async fn by_key(
+    store: &Store,
+    registered: &Registered,
+    key: &str,
+) -> Result<Option<StoredRow>, ReadModelError> {
+    Ok(by_keys(store, registered, &[key.to_owned()]).await?.pop())
+}
+
+/// Every row of a workspace, by key.
+///
+/// # Errors
+/// [`ReadModelError`].
+pub async fn of_workspace(
+    store: &Store,
+    registered: &Registered,
+    workspace: WorkspaceId,
+) -> Result<Vec<StoredRow>, ReadModelError> {
+    answer(store, registered, include_str!("sql/rows_of_workspace.sql"), &[&workspace.0]).await
+}
+
+/// Runs a statement that selects the columns of `rows_by_key.sql` from `{table}`, on the table that
+/// answers for the read model in the statement's own snapshot.
+///
+/// # Errors
+/// [`ReadModelError`].
+pub async fn answer(
+    store: &Store,
+    registered: &Registered,
+    sql: &str,
+    parameters: &[&(dyn tokio_postgres::types::ToSql + Sync)],
+) -> Result<Vec<StoredRow>, ReadModelError> {
+    let mut client = store.client().await?;
+    let tx = client
+        .build_transaction()
+        .isolation_level(IsolationLevel::RepeatableRead)
+        .read_only(true)
+        .start()
+        .await?;
+    let name = registered.model().name();
+    let row = tx
+        .query_opt(include_str!("sql/answering_table.sql"), &[&LOG, &name])
+        .await?
+        .ok_or_else(|| ReadModelError::NotInstalled { name: name.to_owned() })?;
+    let table: &str = row.try_get("table_name")?;
+    let rows = tx.query(&sql.replace("{table}", table), parameters).await?;
+    tx.commit().await?;
+    rows.iter().map(from_row).collect()
+}
+
+/// Waits until the read model shows a position.
+///
+/// # Errors
+/// [`ReadModelError::Behind`] after the limit's wait.
+pub async fn at_least(
+    store: &Store,
+    registered: &Registered,
+    position: i64,
+) -> Result<(), ReadModelError> {
+    let deadline = Instant::now() + store.limits().at_least_wait.duration();
+    let mut head = store.head();
+    loop {
+        let checkpoint = shown(store, registered).await?;
+        if checkpoint >= position {
+            return Ok(());
+        }
+        if Instant::now() >= deadline {
+            let name = registered.model().name().to_owned();
+            return Err(ReadModelError::Behind { name, checkpoint, wanted: position });
+        }
+        // A follower's checkpoint wakes nobody: look again soon.
+        let pause = store.limits().notify_pause.duration();
+        if tokio::time::timeout(pause, head.changed()).await.is_ok_and(|changed| changed.is_err()) {
+            tokio::time::sleep(pause).await;
+        }
+    }
+}
+
+async fn shown(store: &Store, registered: &Registered) -> Result<i64, ReadModelError> {
+    if registered.model().mode() == Mode::Inline {
+        return Ok(read::head(store).await?);
+    }
+    let client = store.client().await?;
+    let name = registered.model().name();
+    let row = client
+        .query_opt(include_str!("sql/answering_table.sql"), &[&LOG, &name])
+        .await?
+        .ok_or_else(|| ReadModelError::NotInstalled { name: name.to_owned() })?;
+    Ok(row.try_get("checkpoint")?)
+}
+
+/// How every read model of the log stands.
+///
+/// # Errors
+/// [`ReadModelError`].
+pub async fn standings(store: &Store) -> Result<Vec<Standing>, ReadModelError> {
+    let client = store.client().await?;
+    let rows = client.query(include_str!("sql/standings.sql"), &[&LOG]).await?;
+    rows.iter()
+        .map(|row| {
+            Ok(Standing {
+                name: row.try_get("name")?,
+                version: row.try_get::<_, i32>("version")?.cast_unsigned(),
+                mode: row.try_get("mode")?,
+                state: row.try_get("state")?,
+                table: row.try_get("table_name")?,
+                checkpoint: row.try_get("checkpoint")?,
+                stopped_at: row.try_get("stopped_at")?,
+                stop_reason: row.try_get("stop_reason")?,
+                degraded: row.try_get("degraded")?,
+            })
+        })
+        .collect()
+}

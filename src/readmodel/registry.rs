@@ -1,0 +1,169 @@
+//! The read models of this build, with their SQL.
+
+use std::collections::BTreeSet;
+
+use rust_embed::RustEmbed;
+
+use super::ReadModelError;
+use crate::fold::{Mode, ReadModel};
+
+#[derive(RustEmbed)]
+#[folder = "projections/"]
+#[allow_missing = true]
+struct Folders;
+
+/// The SQL of a read model; `{table}` stands for its table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sql {
+    /// Makes the table and its indexes.
+    pub schema: String,
+    /// Writes rows: `$1` json array of {key, workspace_id, position, recorded_at, row}, `$2` is added to
+    /// each position.
+    pub upsert: String,
+    /// Empties the table.
+    pub reset: String,
+}
+
+impl Sql {
+    /// The SQL of a table that has no columns but those of the contract.
+    #[must_use]
+    pub fn plain() -> Self {
+        Self {
+            schema: include_str!("sql/schema.sql").to_owned(),
+            upsert: include_str!("sql/upsert.sql").to_owned(),
+            reset: include_str!("sql/reset.sql").to_owned(),
+        }
+    }
+
+    /// The SQL in `projections/<name>/`; upsert and reset may be left to the contract's.
+    ///
+    /// # Errors
+    /// [`ReadModelError::Folder`] when the schema is missing or the version there is another.
+    pub fn embedded(name: &str, version: u32) -> Result<Self, ReadModelError> {
+        let text = |file: &str| {
+            Folders::get(&format!("{name}/{file}"))
+                .map(|found| String::from_utf8_lossy(&found.data).into_owned())
+        };
+        let wrong = |file, problem| ReadModelError::Folder { name: name.to_owned(), file, problem };
+        let said = text("version").ok_or_else(|| wrong("version", "is missing"))?;
+        if said.trim() != version.to_string() {
+            return Err(wrong("version", "differs from the fold's"));
+        }
+        let plain = Self::plain();
+        Ok(Self {
+            schema: text("schema.sql").ok_or_else(|| wrong("schema.sql", "is missing"))?,
+            upsert: text("upsert.sql").unwrap_or(plain.upsert),
+            reset: text("reset.sql").unwrap_or(plain.reset),
+        })
+    }
+}
+
+/// A read model with its SQL.
+pub struct Registered {
+    model: Box<dyn ReadModel>,
+    key: String,
+    sql: Sql,
+}
+
+impl Registered {
+    /// Its fold.
+    #[must_use]
+    pub fn model(&self) -> &dyn ReadModel {
+        self.model.as_ref()
+    }
+
+    /// Its table without the schema: `<name>__v<version>`.
+    #[must_use]
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// Its table: `rm.<name>__v<version>`.
+    #[must_use]
+    pub fn table(&self) -> String {
+        format!("rm.{}", self.key)
+    }
+
+    /// A statement with the table put in.
+    #[must_use]
+    pub fn fill(&self, sql: &str) -> String {
+        sql.replace("{table}", &self.table())
+    }
+
+    /// Its SQL.
+    #[must_use]
+    pub fn sql(&self) -> &Sql {
+        &self.sql
+    }
+}
+
+/// The read models of this build.
+pub struct Registry {
+    models: Vec<Registered>,
+}
+
+impl Registry {
+    /// Registers read models whose SQL is in `projections/`.
+    ///
+    /// # Errors
+    /// [`ReadModelError::Folder`], [`ReadModelError::Name`].
+    pub fn new(models: Vec<Box<dyn ReadModel>>) -> Result<Self, ReadModelError> {
+        let with_sql = models
+            .into_iter()
+            .map(|model| Sql::embedded(model.name(), model.version()).map(|sql| (model, sql)))
+            .collect::<Result<_, _>>()?;
+        Self::with_sql(with_sql)
+    }
+
+    /// Registers read models that bring their SQL.
+    ///
+    /// # Errors
+    /// [`ReadModelError::Name`] for a name that can't be a table's, or is there twice.
+    pub fn with_sql(models: Vec<(Box<dyn ReadModel>, Sql)>) -> Result<Self, ReadModelError> {
+        let mut names = BTreeSet::new();
+        let mut registered = Vec::with_capacity(models.len());
+        for (model, sql) in models {
+            let name = model.name();
+            let fits = name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
+            if name.is_empty() || name.len() > 40 || !fits || !names.insert(name) {
+                return Err(ReadModelError::Name { name: name.to_owned() });
+            }
+            let key = format!("{name}__v{}", model.version());
+            registered.push(Registered { model, key, sql });
+        }
+        registered.sort_by(|a, b| a.key.cmp(&b.key));
+        Ok(Self { models: registered })
+    }
+
+    /// All of them, by name.
+    pub fn all(&self) -> impl Iterator<Item = &Registered> {
+        self.models.iter()
+    }
+
+    /// Those that the append keeps.
+    pub fn inline(&self) -> impl Iterator<Item = &Registered> {
+        self.models.iter().filter(|registered| registered.model.mode() == Mode::Inline)
+    }
+
+    /// Those that follow the log.
+    pub fn followers(&self) -> impl Iterator<Item = &Registered> {
+        self.models.iter().filter(|registered| registered.model.mode() == Mode::Follower)
+    }
+
+    /// The one of that name.
+    ///
+    /// # Errors
+    /// [`ReadModelError::Unknown`].
+    pub fn get(&self, name: &str) -> Result<&Registered, ReadModelError> {
+        self.models
+            .iter()
+            .find(|registered| registered.model.name() == name)
+            .ok_or_else(|| ReadModelError::Unknown { name: name.to_owned() })
+    }
+
+    /// Names the inline tables: an append of a build with others is refused.
+    #[must_use]
+    pub fn inline_set(&self) -> String {
+        self.inline().map(Registered::key).collect::<Vec<_>>().join(",")
+    }
+}

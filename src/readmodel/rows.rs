@@ -1,0 +1,89 @@
+//! Rows of read models between memory and their tables.
+
+use serde::Serialize;
+use serde_json::Value;
+use tokio_postgres::GenericClient;
+use tokio_postgres::types::Json;
+use uuid::Uuid;
+
+use super::{ReadModelError, Registered};
+use crate::fold::Row;
+use crate::kernel::ids::WorkspaceId;
+
+/// Rows sent to the database at once.
+const CHUNK: usize = 2_000;
+
+/// A row as it stands in its table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredRow {
+    /// Its key.
+    pub key: String,
+    /// Whose it is, and its object.
+    pub row: Row,
+    /// The last event that changed it.
+    pub position: i64,
+    /// When that was recorded.
+    pub recorded_at: jiff::Timestamp,
+}
+
+/// A change on its way into a table.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RowChange {
+    /// The row's key.
+    pub key: String,
+    /// Whose it is; nil where it is deleted.
+    pub workspace_id: Uuid,
+    /// The event's position, or its ordinal in a batch.
+    pub position: i64,
+    /// Microseconds since 1970, or the batch's marker.
+    pub recorded_at: Value,
+    /// The object; none deletes.
+    pub row: Option<Value>,
+}
+
+impl RowChange {
+    /// The change of a row to a new object, or to nothing.
+    #[must_use]
+    pub fn new(key: String, row: Option<Row>, position: i64, recorded_at: Value) -> Self {
+        let workspace_id = row.as_ref().map_or(Uuid::nil(), |row| row.workspace.0);
+        Self { key, workspace_id, position, recorded_at, row: row.map(|row| row.object) }
+    }
+}
+
+/// Reads rows by key; one that isn't there is missing in the answer.
+///
+/// # Errors
+/// [`ReadModelError::Store`].
+pub async fn load(
+    client: &impl GenericClient,
+    registered: &Registered,
+    keys: &[String],
+) -> Result<Vec<StoredRow>, ReadModelError> {
+    let sql = registered.fill(include_str!("sql/rows_by_key.sql"));
+    client.query(&sql, &[&keys]).await?.iter().map(from_row).collect()
+}
+
+/// Writes changes, in chunks.
+///
+/// # Errors
+/// [`ReadModelError::Store`].
+pub async fn write(
+    client: &impl GenericClient,
+    registered: &Registered,
+    changes: &[RowChange],
+) -> Result<(), ReadModelError> {
+    let sql = registered.fill(&registered.sql().upsert);
+    for chunk in changes.chunks(CHUNK) {
+        client.execute(&sql, &[&Json(chunk), &0_i64]).await?;
+    }
+    Ok(())
+}
+
+pub(super) fn from_row(row: &tokio_postgres::Row) -> Result<StoredRow, ReadModelError> {
+    Ok(StoredRow {
+        key: row.try_get("key")?,
+        row: Row { workspace: WorkspaceId(row.try_get("workspace_id")?), object: row.try_get("object")? },
+        position: row.try_get("position")?,
+        recorded_at: row.try_get("recorded_at")?,
+    })
+}

@@ -1,0 +1,2 @@
+-- {table}: a table that was just filled. Locks: its statistics.
+analyze {table}

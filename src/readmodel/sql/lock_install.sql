@@ -1,0 +1,2 @@
+-- Locks: one process installs read models at a time; until the connection ends.
+select pg_catalog.pg_advisory_lock(73088951592)

@@ -1,0 +1,2 @@
+-- Empties a read model's table; readers see the old rows until the commit. Locks: the rows.
+delete from {table};

@@ -1,0 +1,2 @@
+-- Hears of new heads. Locks: none.
+listen es_log

@@ -1,0 +1,123 @@
+//! Transcripts of runs: messages by (task, generation, seq), written once.
+//!
+//! Invariants: a message that is there stays as it is, whatever is sent again; bodies keep their exact
+//! text, for the digest in the terminal event covers it.
+
+use jiff::Timestamp;
+use sha2::{Digest, Sha256};
+
+use super::{LOG, Store, StoreError};
+use crate::kernel::ids::{TaskId, WorkspaceId};
+
+/// Messages read at once while a digest is made.
+const PAGE: i64 = 1_000;
+
+/// One message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// Its number in the run.
+    pub seq: i32,
+    /// Its JSON text.
+    pub body: String,
+    /// When the database recorded it; none on its way in.
+    pub recorded_at: Option<Timestamp>,
+}
+
+/// How much of a transcript there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Size {
+    /// Messages.
+    pub messages: u64,
+    /// Bytes of their bodies.
+    pub bytes: u64,
+    /// The highest number.
+    pub last_seq: i32,
+}
+
+/// Adds messages and says how many were new.
+///
+/// # Errors
+/// [`StoreError`]; a body that is no JSON is one of [`StoreError::Sql`].
+pub async fn append(
+    store: &Store,
+    workspace: WorkspaceId,
+    task: TaskId,
+    generation: u32,
+    messages: &[Message],
+) -> Result<u64, StoreError> {
+    let seqs: Vec<i32> = messages.iter().map(|message| message.seq).collect();
+    let bodies: Vec<&str> = messages.iter().map(|message| message.body.as_str()).collect();
+    let generation = generation.cast_signed();
+    let client = store.client().await?;
+    let statement = client.prepare_cached(include_str!("sql/append_transcript.sql")).await?;
+    Ok(client.execute(&statement, &[&LOG, &task.0, &generation, &workspace.0, &seqs, &bodies]).await?)
+}
+
+/// Up to `limit` messages after a number, in order.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn since(
+    store: &Store,
+    task: TaskId,
+    generation: u32,
+    after: i32,
+    limit: i64,
+) -> Result<Vec<Message>, StoreError> {
+    let client = store.client().await?;
+    let statement = client.prepare_cached(include_str!("sql/read_transcript.sql")).await?;
+    let generation = generation.cast_signed();
+    let rows = client.query(&statement, &[&LOG, &task.0, &generation, &after, &limit]).await?;
+    rows.iter()
+        .map(|row| {
+            Ok(Message {
+                seq: row.try_get("seq")?,
+                body: row.try_get("body")?,
+                recorded_at: Some(row.try_get("recorded_at")?),
+            })
+        })
+        .collect()
+}
+
+/// How much of it there is.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn size(store: &Store, task: TaskId, generation: u32) -> Result<Size, StoreError> {
+    let client = store.client().await?;
+    let generation = generation.cast_signed();
+    let row =
+        client.query_one(include_str!("sql/transcript_size.sql"), &[&LOG, &task.0, &generation]).await?;
+    let (messages, bytes): (i64, i64) = (row.try_get("messages")?, row.try_get("bytes")?);
+    Ok(Size {
+        messages: messages.cast_unsigned(),
+        bytes: bytes.cast_unsigned(),
+        last_seq: row.try_get("last_seq")?,
+    })
+}
+
+/// How many messages there are, and SHA-256 of the salt and each number and body, length-prefixed.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn digest(
+    store: &Store,
+    task: TaskId,
+    generation: u32,
+    salt: &[u8],
+) -> Result<(u64, [u8; 32]), StoreError> {
+    let mut hasher = Sha256::new();
+    hasher.update(salt);
+    let (mut after, mut count) = (0, 0);
+    loop {
+        let page = since(store, task, generation, after, PAGE).await?;
+        let Some(last) = page.last() else { return Ok((count, hasher.finalize().into())) };
+        after = last.seq;
+        for message in &page {
+            hasher.update(message.seq.to_be_bytes());
+            hasher.update((message.body.len() as u64).to_be_bytes());
+            hasher.update(message.body.as_bytes());
+            count += 1;
+        }
+    }
+}
