@@ -13,6 +13,7 @@ pub mod codec;
 pub mod daemon;
 pub mod directory;
 pub mod envelope;
+mod folding;
 pub mod issue;
 pub mod operation;
 pub mod project;
