@@ -1,9 +1,9 @@
 //! Request bodies and queries: bounded, without NUL, and wrong ones named by their field.
 
+use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
-use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 

@@ -8,10 +8,10 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 
-use crate::app::writer::AppError;
+use crate::app::AppError;
 use crate::domain::{Refusal, RefusalKind};
 use crate::kernel::error_chain::Chain;
-use crate::readmodel::query::ReadError;
+use crate::readmodel::ReadModelError;
 use crate::store::StoreError;
 use crate::wire::problem::Problem;
 
@@ -76,10 +76,17 @@ pub enum ApiError {
     App(#[from] AppError),
     /// A read failed.
     #[error("read failed")]
-    Read(#[from] ReadError),
+    Read(#[from] ReadModelError),
     /// The store failed.
     #[error("store failed")]
     Store(#[from] StoreError),
+    /// A stream can't be folded: the log is corrupt there, or a newer build wrote it.
+    #[error("a stream can't be folded")]
+    Unfoldable {
+        /// Where.
+        #[source]
+        source: crate::domain::Impossible,
+    },
     /// A value that the program itself made can't be written.
     #[error("answer can't be written")]
     Encode(#[from] serde_json::Error),
@@ -171,27 +178,37 @@ fn store(error: &StoreError) -> Shown {
 fn app(error: &AppError) -> Shown {
     match error {
         AppError::Refused(refusal) => refused(refusal),
-        AppError::KeyReused => Shown::new(
+        AppError::IdempotencyKeyReused => Shown::new(
             StatusCode::UNPROCESSABLE_ENTITY,
             "idempotency_key_reused",
             "this idempotency key was used for another request",
             "Use a fresh key for another request.",
         ),
-        AppError::Busy => Shown::new(
+        AppError::Overloaded { .. } => Shown::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "overloaded",
             "the server has more commands than it can write",
             "Send the same request again in a second.",
         )
         .later(),
-        AppError::Contended { .. } => Shown::new(
+        AppError::Conflict => Shown::new(
             StatusCode::CONFLICT,
             "contended",
-            "others changed the same things again and again",
+            "others changed the same things again and again; nothing was done",
             "Send the same request again.",
         ),
-        AppError::Store(error) => store(error),
-        _ => internal(),
+        AppError::Unavailable { .. } => outage(),
+        AppError::Stopping => Shown::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "stopping",
+            "the server is stopping",
+            "Send the same request again in a few seconds.",
+        )
+        .later(),
+        AppError::Corrupt { .. }
+        | AppError::Event(_)
+        | AppError::ReadModel(_)
+        | AppError::Store(_) => internal(),
     }
 }
 
@@ -255,8 +272,8 @@ fn shown(error: &ApiError) -> Shown {
         .with("position", json!(at))
         .later(),
         ApiError::App(error) => app(error),
-        ApiError::Read(ReadError::Store(error)) | ApiError::Store(error) => store(error),
-        ApiError::Read(_) | ApiError::Encode(_) | ApiError::Panic => internal(),
+        ApiError::Read(ReadModelError::Store(error)) | ApiError::Store(error) => store(error),
+        ApiError::Read(_) | ApiError::Unfoldable { .. } | ApiError::Encode(_) | ApiError::Panic => internal(),
     }
 }
 

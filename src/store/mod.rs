@@ -17,6 +17,7 @@ mod pool;
 pub mod raw;
 pub mod read;
 pub mod reservations;
+pub mod sign_in;
 pub mod transcript;
 pub mod verify;
 
