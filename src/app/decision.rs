@@ -10,6 +10,7 @@
 //! the decision runs again.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde_json::Value;
 use uuid::Uuid;
@@ -47,21 +48,33 @@ pub enum Need {
 /// What the writer has loaded for a decision: streams as their envelopes, reservations by prefix.
 #[derive(Debug, Default)]
 pub struct View {
-    streams: BTreeMap<StreamKey, Vec<Envelope>>,
+    streams: BTreeMap<StreamKey, Arc<Vec<Envelope>>>,
     reservations: BTreeMap<String, BTreeMap<String, Uuid>>,
     seen: std::cell::RefCell<BTreeSet<StreamKey>>,
 }
 
 impl View {
     /// Puts a loaded stream in, replacing what was there.
-    pub fn put_stream(&mut self, key: StreamKey, events: Vec<Envelope>) {
-        self.streams.insert(key, events);
+    pub fn put_stream(&mut self, key: StreamKey, events: impl Into<Arc<Vec<Envelope>>>) {
+        self.streams.insert(key, events.into());
+    }
+
+    /// Tells whether a stream is loaded; asking doesn't count as looking at it.
+    #[must_use]
+    pub fn holds(&self, key: StreamKey) -> bool {
+        self.streams.contains_key(&key)
+    }
+
+    /// Takes every loaded stream out, with what the batch has decided.
+    #[must_use]
+    pub fn take_streams(&mut self) -> BTreeMap<StreamKey, Arc<Vec<Envelope>>> {
+        std::mem::take(&mut self.streams)
     }
 
     /// Appends an event that the same batch has decided before.
     pub fn push_event(&mut self, envelope: Envelope) {
         if let Some(events) = self.streams.get_mut(&envelope.stream) {
-            events.push(envelope);
+            Arc::make_mut(events).push(envelope);
         }
     }
 
@@ -88,7 +101,7 @@ impl View {
     /// [`Halt::Need`] when it isn't loaded.
     pub fn stream(&self, key: StreamKey) -> Result<&[Envelope], Halt> {
         self.seen.borrow_mut().insert(key);
-        self.streams.get(&key).map(Vec::as_slice).ok_or(Halt::Need(Need::Stream(key)))
+        self.streams.get(&key).map(|events| events.as_slice()).ok_or(Halt::Need(Need::Stream(key)))
     }
 
     /// The stream's version: the number of its events.

@@ -7,6 +7,7 @@ pub mod daemon_write;
 pub mod decision;
 pub mod directory_promote;
 pub mod draft;
+mod error;
 pub mod issue_write;
 pub mod load;
 pub mod policy;
@@ -21,3 +22,5 @@ pub mod task_report;
 pub mod task_sweep;
 pub mod workspace_write;
 pub mod writer;
+
+pub use error::AppError;

@@ -41,16 +41,32 @@ const HIDDEN: Duration = Duration::from_secs(1);
 pub struct Asked {
     after: Option<i64>,
     limit: Option<usize>,
-    #[serde(flatten)]
-    filter: Filter,
-}
-
-/// Which entries a reader wants; all that it may see when nothing is said.
-#[derive(Debug, Clone, Default, Deserialize)]
-pub struct Filter {
     project: Option<String>,
     agent: Option<String>,
     #[serde(rename = "type")]
+    kind: Option<String>,
+    directory: Option<String>,
+    task: Option<String>,
+}
+
+impl Asked {
+    // Not flattened: a query's numbers would be read as texts.
+    fn filter(&self) -> Filter {
+        Filter {
+            project: self.project.clone(),
+            agent: self.agent.clone(),
+            kind: self.kind.clone(),
+            directory: self.directory.clone(),
+            task: self.task.clone(),
+        }
+    }
+}
+
+/// Which entries a reader wants; all that it may see when nothing is said.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    project: Option<String>,
+    agent: Option<String>,
     kind: Option<String>,
     directory: Option<String>,
     task: Option<String>,
@@ -98,6 +114,7 @@ pub async fn feed(
 async fn page(app: App, workspace: WorkspaceId, asked: Asked) -> Result<Response, ApiError> {
     let limit = asked.limit.unwrap_or(100).clamp(1, 1_000);
     let mut after = asked.after.unwrap_or(0).max(0);
+    let filter = asked.filter();
     let mut entries = Vec::new();
     loop {
         let events = read::range(&app.store, after, PAGE).await?;
@@ -106,7 +123,7 @@ async fn page(app: App, workspace: WorkspaceId, asked: Asked) -> Result<Response
             if entries.len() >= limit {
                 break;
             }
-            if asked.filter.wants(&entry) {
+            if filter.wants(&entry) {
                 entries.push(entry);
             }
         }
@@ -154,7 +171,7 @@ async fn stream(
         None => read::head(&app.store).await?,
     };
     let (frames, receiver) = mpsc::channel(ROOM);
-    let reader = Reader { app, workspace, filter: asked.filter, head, at: after, said: after, frames };
+    let reader = Reader { app, workspace, filter: asked.filter(), head, at: after, said: after, frames };
     tokio::spawn(reader.run());
     let mut response = Sse::new(ReceiverStream::new(receiver)).into_response();
     let headers = response.headers_mut();

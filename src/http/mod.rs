@@ -14,6 +14,7 @@ pub mod feed;
 pub mod hosts;
 pub mod idempotency;
 pub mod limits;
+pub mod objects;
 pub mod position;
 mod router;
 pub mod routes;

@@ -63,6 +63,20 @@ pub async fn load(
     client.query(&sql, &[&keys]).await?.iter().map(from_row).collect()
 }
 
+/// [`load`] with the statement prepared once per connection: what every append does.
+///
+/// # Errors
+/// [`ReadModelError::Store`].
+pub async fn load_cached(
+    client: &deadpool_postgres::Object,
+    registered: &Registered,
+    keys: &[String],
+) -> Result<Vec<StoredRow>, ReadModelError> {
+    let sql = registered.fill(include_str!("sql/rows_by_key.sql"));
+    let statement = client.prepare_cached(&sql).await?;
+    client.query(&statement, &[&keys]).await?.iter().map(from_row).collect()
+}
+
 /// Writes changes, in chunks.
 ///
 /// # Errors
