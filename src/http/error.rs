@@ -32,6 +32,9 @@ pub enum ApiError {
         /// A sentence.
         sentence: &'static str,
     },
+    /// The route knows other methods only.
+    #[error("method not allowed")]
+    MethodNotAllowed,
     /// The named thing isn't there, or not for this caller.
     #[error("{0} not found")]
     NotFound(&'static str),
@@ -227,6 +230,12 @@ fn shown(error: &ApiError) -> Shown {
             code,
             *sentence,
             "Ask an admin of the workspace, or use another token.",
+        ),
+        ApiError::MethodNotAllowed => Shown::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "method_not_allowed",
+            "this route doesn't know that method",
+            "Look at the API's table of routes.",
         ),
         ApiError::NotFound(what) => refused(&Refusal::not_found(what)),
         ApiError::Ambiguous { matches } => Shown::new(

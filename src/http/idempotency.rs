@@ -74,6 +74,36 @@ impl Call {
         })
     }
 
+    /// An id that a repeat of the request derives again; fresh without a key.
+    #[must_use]
+    pub fn derived(&self, app: &App, part: &str) -> uuid::Uuid {
+        match &self.key {
+            None => app.world.uuid_v7(),
+            Some(_) => digest_uuid(&[self.command_id(app).0.as_bytes(), part.as_bytes()]),
+        }
+    }
+
+    /// Decides and writes a command that goes before the request's own one.
+    ///
+    /// # Errors
+    /// Those of [`Self::submit`].
+    pub async fn submit_part(
+        &self,
+        app: &App,
+        kind: &'static str,
+        part: &str,
+        decision: impl Decision,
+    ) -> Result<Committed, ApiError> {
+        let call = Self {
+            who: self.who.clone(),
+            route: format!("{} {part}", self.route),
+            key: self.key.clone(),
+            occurred_at: self.occurred_at,
+            correlation: self.correlation,
+        };
+        call.submit(app, kind, &Value::Null, decision).await
+    }
+
     /// Whether the caller gave a key.
     #[must_use]
     pub const fn has_key(&self) -> bool {

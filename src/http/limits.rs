@@ -27,6 +27,20 @@ pub async fn bound(State(app): State<App>, request: Request, next: Next) -> Resp
     response
 }
 
+/// Headers that every answer carries.
+pub async fn secure(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    for (name, value) in [
+        ("x-content-type-options", "nosniff"),
+        ("referrer-policy", "no-referrer"),
+        ("x-frame-options", "DENY"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
 /// Makes a problem document of a panic.
 pub fn panicked(panic: Box<dyn Any + Send + 'static>) -> Response {
     let said = panic

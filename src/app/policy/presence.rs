@@ -20,11 +20,11 @@ impl Policies {
             else {
                 continue;
             };
-            if standing.online {
+            if standing.row.online {
                 self.went_offline(&beat).await?;
             }
             let over = beat.silent >= self.limits.reconnect_grace.duration();
-            if over && !standing.dead && !standing.signed_off {
+            if over && !standing.row.dead && !standing.row.signed_off {
                 self.give_up(&beat, "reconnect_grace_over").await?;
             }
         }
@@ -54,7 +54,7 @@ impl Policies {
             task_status::of_daemon(&self.store, &self.registry, beat.workspace, &beat.daemon)
                 .await?
                 .into_iter()
-                .map(|task| (task.id, TaskId(self.world.uuid_v7())))
+                .map(|task| (task.row.id, TaskId(self.world.uuid_v7())))
                 .collect();
         let directories =
             directory_queue::held_by_daemon(&self.store, &self.registry, beat.workspace, &beat.daemon).await?;

@@ -3,22 +3,22 @@
 use super::{AppError, Duty, Policies};
 use crate::app::directory_promote::DirectoryPromote;
 use crate::app::task_sweep::{QueuedExpired, ReceiptOverdue};
-use crate::readmodel::{directory_queue, task_status};
+use crate::readmodel::{directory_queue, timers};
 
 impl Policies {
     /// Claims and promotions that nobody has confirmed in time.
     pub(super) async fn overdue_receipts(&self) -> Result<(), AppError> {
         let after = self.limits.claim_receipt.duration();
-        for task in task_status::unconfirmed(&self.store, &self.registry, after).await? {
+        for task in timers::unconfirmed(&self.store, &self.registry, after).await? {
             let duty = Duty {
                 policy: "receipt_overdue",
                 workspace: task.workspace,
                 position: task.position,
-                target: task.id.to_string(),
+                target: format!("{}/{}", task.row.task, task.row.generation),
             };
             let decision = ReceiptOverdue {
                 workspace: task.workspace,
-                task: task.id,
+                task: task.row.task,
                 generation: task.row.generation,
                 daemon_slots: self.limits.daemon_slots,
             };
@@ -30,14 +30,14 @@ impl Policies {
     /// Tasks that nobody has claimed in time.
     pub(super) async fn expired(&self) -> Result<(), AppError> {
         let after = self.limits.queued_expiry.duration();
-        for task in task_status::unclaimed(&self.store, &self.registry, after).await? {
+        for task in timers::unclaimed(&self.store, &self.registry, after).await? {
             let duty = Duty {
                 policy: "queued_expired",
                 workspace: task.workspace,
                 position: task.position,
-                target: task.id.to_string(),
+                target: format!("{}/{}", task.row.task, task.row.generation),
             };
-            self.submit(duty, QueuedExpired { workspace: task.workspace, task: task.id }).await?;
+            self.submit(duty, QueuedExpired { workspace: task.workspace, task: task.row.task }).await?;
         }
         Ok(())
     }
@@ -51,11 +51,11 @@ impl Policies {
                 policy: "directory_free",
                 workspace: directory.workspace,
                 position: directory.position,
-                target: directory.id.to_string(),
+                target: directory.row.id.to_string(),
             };
             let decision = DirectoryPromote {
                 workspace: directory.workspace,
-                directory: directory.id,
+                directory: directory.row.id,
                 daemon_slots: self.limits.daemon_slots,
             };
             self.submit(duty, decision).await?;
