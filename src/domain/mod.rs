@@ -19,6 +19,7 @@ pub mod operation;
 pub mod project;
 pub mod refusal;
 pub mod resource;
+pub mod sentence;
 pub mod task;
 pub mod workspace;
 
