@@ -61,7 +61,8 @@ pub fn presence(pid: i32, data: &Path) -> Presence {
     let proc = Path::new("/proc").join(pid.to_string());
     let program = fs::read_link(proc.join("exe"));
     let is_server = program.is_ok_and(|exe| {
-        exe.file_name().is_some_and(|name| name.to_string_lossy().trim_end_matches(" (deleted)") == "postgres")
+        exe.file_name()
+            .is_some_and(|name| name.to_string_lossy().trim_end_matches(" (deleted)") == "postgres")
     });
     if is_server && !is_zombie(&proc) && works_in(&proc, data) { Presence::Alive } else { Presence::Gone }
 }
@@ -71,7 +72,8 @@ pub fn presence(pid: i32, data: &Path) -> Presence {
 pub fn anyone_works_in(data: &Path) -> bool {
     let Ok(entries) = fs::read_dir("/proc") else { return false };
     entries.filter_map(Result::ok).any(|entry| {
-        entry.file_name().to_string_lossy().bytes().all(|b| b.is_ascii_digit()) && works_in(&entry.path(), data)
+        entry.file_name().to_string_lossy().bytes().all(|b| b.is_ascii_digit())
+            && works_in(&entry.path(), data)
     })
 }
 

@@ -50,8 +50,7 @@ impl<'a> Folding<'a> {
             }
         }
         let position = event.position.unwrap_or_default();
-        let recorded_at =
-            Value::from(event.recorded_at.map_or(0, jiff::Timestamp::as_microsecond));
+        let recorded_at = Value::from(event.recorded_at.map_or(0, jiff::Timestamp::as_microsecond));
         self.rows.set_recorded_at(recorded_at.clone());
         self.model
             .apply(&mut self.rows, event)

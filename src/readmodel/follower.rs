@@ -129,9 +129,8 @@ pub async fn step(store: &Store, registered: &Registered) -> Result<Step, ReadMo
 pub async fn skip(store: &Store, registered: &Registered) -> Result<Option<i64>, ReadModelError> {
     let version = i32::try_from(registered.model().version()).unwrap_or(i32::MAX);
     let client = store.client().await?;
-    let row = client
-        .query_opt(include_str!("sql/skip.sql"), &[&LOG, &registered.model().name(), &version])
-        .await?;
+    let row =
+        client.query_opt(include_str!("sql/skip.sql"), &[&LOG, &registered.model().name(), &version]).await?;
     row.map(|row| row.try_get(0).map_err(Into::into)).transpose()
 }
 

@@ -37,7 +37,10 @@ pub async fn run(store: &Store, registry: &Registry) -> Result<Vec<String>, Read
 
 async fn is_installed(client: &Client, registered: &Registered) -> Result<bool, ReadModelError> {
     let row = client
-        .query_one(include_str!("sql/is_installed.sql"), &[&LOG, &registered.model().name(), &version(registered)])
+        .query_one(
+            include_str!("sql/is_installed.sql"),
+            &[&LOG, &registered.model().name(), &version(registered)],
+        )
         .await?;
     Ok(row.try_get(0)?)
 }
@@ -59,8 +62,7 @@ async fn build(client: &mut Client, registered: &Registered, page: i64) -> Resul
     tx.batch_execute(&registered.fill(&registered.sql().schema)).await?;
     write_all(&tx, registered, &mut folding).await?;
     let mode = if inline { "inline" } else { "follower" };
-    let (name, table, (stopped_at, reason)) =
-        (registered.model().name(), registered.table(), poison.unzip());
+    let (name, table, (stopped_at, reason)) = (registered.model().name(), registered.table(), poison.unzip());
     tx.execute(
         include_str!("sql/mark_building.sql"),
         &[&LOG, &name, &version(registered), &mode, &table, &checkpoint, &stopped_at, &reason],
@@ -137,23 +139,20 @@ fn apply_inline(registry: &Registry) -> String {
     let parts: String = registry
         .inline()
         .map(|registered| {
-            let upsert = registered
-                .fill(&registered.sql().upsert)
+            let upsert = bare(&registered.fill(&registered.sql().upsert))
                 .replace("$1", "(part -> 'rows')")
                 .replace("$2", "p_base");
-            let upsert: String = upsert
-                .lines()
-                .filter(|line| !line.trim_start().starts_with("--"))
-                .map(|line| format!("        {line}\n"))
-                .collect();
-            let part = registered.fill(include_str!("sql/apply_inline_part.sql"));
-            let part: String =
-                part.lines().filter(|line| !line.starts_with("--")).map(|line| format!("{line}\n")).collect();
-            part.replace("{key}", registered.key())
-                .replace("{upsert}", upsert.trim_end().trim_end_matches(';').trim_start())
+            bare(&registered.fill(include_str!("sql/apply_inline_part.sql")))
+                .replace("{key}", registered.key())
+                .replace("{upsert}", upsert.trim().trim_end_matches(';'))
         })
         .collect();
-    include_str!("sql/apply_inline.sql")
+    bare(include_str!("sql/apply_inline.sql"))
         .replace("{models}", &registry.inline_set())
         .replace("{parts}", parts.trim_end())
+}
+
+/// SQL without its comment lines: they name the placeholders too.
+fn bare(sql: &str) -> String {
+    sql.lines().filter(|line| !line.trim_start().starts_with("--")).map(|line| format!("{line}\n")).collect()
 }

@@ -104,11 +104,7 @@ pub async fn answer(
 ///
 /// # Errors
 /// [`ReadModelError::Behind`] after the limit's wait.
-pub async fn at_least(
-    store: &Store,
-    registered: &Registered,
-    position: i64,
-) -> Result<(), ReadModelError> {
+pub async fn at_least(store: &Store, registered: &Registered, position: i64) -> Result<(), ReadModelError> {
     let deadline = Instant::now() + store.limits().at_least_wait.duration();
     let mut head = store.head();
     loop {

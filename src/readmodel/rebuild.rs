@@ -27,8 +27,7 @@ pub struct Rebuilt {
 /// [`ReadModelError`]; nothing has changed then.
 pub async fn live(store: &Store, registry: &Registry, name: &str) -> Result<Rebuilt, ReadModelError> {
     let registered = registry.get(name)?;
-    let (mut client, connection) =
-        store.config().connect(tokio_postgres::NoTls).await?;
+    let (mut client, connection) = store.config().connect(tokio_postgres::NoTls).await?;
     let driver = tokio::spawn(connection);
     client.batch_execute(include_str!("sql/no_timeout.sql")).await?;
     // All but the last part is folded before anything is locked.
@@ -44,9 +43,7 @@ pub async fn live(store: &Store, registry: &Registry, name: &str) -> Result<Rebu
     tx.batch_execute(&registered.fill(&registered.sql().reset)).await?;
     rows::write(&tx, registered, &changes).await?;
     let version = i32::try_from(registered.model().version()).unwrap_or(i32::MAX);
-    let marked = tx
-        .execute(include_str!("sql/mark_rebuilt.sql"), &[&LOG, &name, &version, &up_to])
-        .await?;
+    let marked = tx.execute(include_str!("sql/mark_rebuilt.sql"), &[&LOG, &name, &version, &up_to]).await?;
     if marked == 0 {
         return Err(ReadModelError::NotInstalled { name: name.to_owned() });
     }

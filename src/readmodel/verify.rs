@@ -98,8 +98,7 @@ fn compare(name: &str, live: Vec<StoredRow>, folding: &mut Folding<'_>) -> Vec<D
             let row = Row { workspace: WorkspaceId(change.workspace_id), object };
             let micros = change.recorded_at.as_i64().unwrap_or_default();
             let recorded_at = jiff::Timestamp::from_microsecond(micros).unwrap_or_default();
-            let stored =
-                StoredRow { key: change.key.clone(), row, position: change.position, recorded_at };
+            let stored = StoredRow { key: change.key.clone(), row, position: change.position, recorded_at };
             Some((change.key, stored))
         })
         .collect();

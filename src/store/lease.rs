@@ -10,16 +10,10 @@ use super::{Store, StoreError};
 ///
 /// # Errors
 /// [`StoreError`].
-pub async fn acquire(
-    store: &Store,
-    name: &str,
-    holder: Uuid,
-    span: Duration,
-) -> Result<bool, StoreError> {
+pub async fn acquire(store: &Store, name: &str, holder: Uuid, span: Duration) -> Result<bool, StoreError> {
     let millis = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
     let client = store.client().await?;
-    let row =
-        client.query_opt(include_str!("sql/acquire_lease.sql"), &[&name, &holder, &millis]).await?;
+    let row = client.query_opt(include_str!("sql/acquire_lease.sql"), &[&name, &holder, &millis]).await?;
     Ok(row.is_some())
 }
 

@@ -117,8 +117,7 @@ impl RawEvent {
             correlation: CorrelationId(self.correlation),
             causation: self.causation,
             actor: Actor {
-                kind: from_word(&self.actor_type)
-                    .ok_or_else(|| strange("actor_type", &self.actor_type))?,
+                kind: from_word(&self.actor_type).ok_or_else(|| strange("actor_type", &self.actor_type))?,
                 id: self.actor_id.clone(),
                 via: from_word(&self.actor_via).ok_or_else(|| strange("actor_via", &self.actor_via))?,
             },

@@ -104,10 +104,7 @@ pub async fn streams(
 ///
 /// # Errors
 /// [`StoreError::Undecodable`].
-pub async fn by_correlation(
-    store: &Store,
-    correlation: CorrelationId,
-) -> Result<Vec<Envelope>, StoreError> {
+pub async fn by_correlation(store: &Store, correlation: CorrelationId) -> Result<Vec<Envelope>, StoreError> {
     let client = store.client().await?;
     let statement = client.prepare_cached(include_str!("sql/read_correlation.sql")).await?;
     let rows = client.query(&statement, &[&LOG, &correlation.0]).await?;
@@ -118,10 +115,7 @@ pub async fn by_correlation(
 ///
 /// # Errors
 /// [`StoreError`].
-pub async fn contents(
-    store: &Store,
-    ids: &[ContentId],
-) -> Result<BTreeMap<ContentId, String>, StoreError> {
+pub async fn contents(store: &Store, ids: &[ContentId]) -> Result<BTreeMap<ContentId, String>, StoreError> {
     if ids.is_empty() {
         return Ok(BTreeMap::new());
     }

@@ -1,1 +1,4 @@
+//! Tests of whole parts, against a real PostgreSQL.
 
+mod store;
+mod support;

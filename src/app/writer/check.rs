@@ -98,8 +98,7 @@ impl Schemas {
             let bad = |reason: String| BadSchema { file: file.to_string(), reason };
             let schema: Value =
                 serde_json::from_slice(&found.data).map_err(|error| bad(error.to_string()))?;
-            let validator =
-                jsonschema::validator_for(&schema).map_err(|error| bad(error.to_string()))?;
+            let validator = jsonschema::validator_for(&schema).map_err(|error| bad(error.to_string()))?;
             validators.insert(name, validator);
         }
         Ok(Self { validators })

@@ -108,7 +108,8 @@ impl EmbeddedError {
                 format!("Install PostgreSQL {wanted} beside the other, or move the data with pg_upgrade.")
             }
             Self::NoAccount { .. } => {
-                "Make an account for it (useradd --system postgres) or name one in MULTICA_PG_ACCOUNT.".to_owned()
+                "Make an account for it (useradd --system postgres) or name one in MULTICA_PG_ACCOUNT."
+                    .to_owned()
             }
             Self::NotWalkable { account, .. } => format!(
                 "Choose a data directory that {account} can reach, such as /var/lib/multica, or run as an ordinary user."
@@ -116,7 +117,9 @@ impl EmbeddedError {
             Self::InUse { .. } => {
                 "Stop the other one (multica stop), or give this one a profile of its own.".to_owned()
             }
-            Self::Accounts(_) | Self::File { .. } => "Check the permissions and the free space there.".to_owned(),
+            Self::Accounts(_) | Self::File { .. } => {
+                "Check the permissions and the free space there.".to_owned()
+            }
             Self::InitDb { .. } | Self::NoAnswer { .. } | Self::Database { .. } => {
                 "Read the server's log; it names the cause.".to_owned()
             }

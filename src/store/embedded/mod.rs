@@ -108,15 +108,8 @@ impl Embedded {
         };
         let programs = find::programs(&places, &layout.data, cluster::existing_major(&layout.data))?;
         cluster::initialise(&layout, &programs, &account, options.durable)?;
-        let mut embedded = Self {
-            options,
-            layout,
-            programs,
-            account,
-            reused: false,
-            child: Mutex::new(None),
-            _lock: lock,
-        };
+        let mut embedded =
+            Self { options, layout, programs, account, reused: false, child: Mutex::new(None), _lock: lock };
         embedded.reused = embedded.bring_up().await?;
         embedded.make_database().await?;
         Ok(embedded)

@@ -121,11 +121,8 @@ impl Start<'_> {
     }
 
     fn spawn(&self) -> Result<Child, EmbeddedError> {
-        let log_failed = |source| EmbeddedError::File {
-            action: "write",
-            path: self.layout.log.clone(),
-            source,
-        };
+        let log_failed =
+            |source| EmbeddedError::File { action: "write", path: self.layout.log.clone(), source };
         let log = OpenOptions::new()
             .create(true)
             .append(true)
@@ -158,7 +155,12 @@ impl Start<'_> {
         if self.durable {
             settings.extend(["fsync=on", "full_page_writes=on", "synchronous_commit=on"]);
         } else {
-            settings.extend(["fsync=off", "full_page_writes=off", "synchronous_commit=off", "autovacuum=off"]);
+            settings.extend([
+                "fsync=off",
+                "full_page_writes=off",
+                "synchronous_commit=off",
+                "autovacuum=off",
+            ]);
         }
         settings
     }

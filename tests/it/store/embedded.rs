@@ -1,0 +1,1 @@
+//! The append as a statement.

@@ -1,0 +1,7 @@
+//! The log, its writer, its read models and its server.
+
+mod append;
+mod embedded;
+mod readmodels;
+mod tamper;
+mod writer;

@@ -1,0 +1,106 @@
+//! One PostgreSQL per test run, taken away by a detached reaper when the runner has ended.
+
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use multica::store::embedded::{Embedded, Options};
+use multica::store::migrate;
+use tokio_postgres::Config;
+
+use super::connect;
+
+/// The run's cluster.
+pub struct Cluster {
+    socket: PathBuf,
+}
+
+impl Cluster {
+    pub fn config(&self, user: &str, database: &str) -> Config {
+        let mut config = Config::new();
+        config.host_path(&self.socket).user(user).dbname(database);
+        config
+    }
+}
+
+/// The run's cluster, started by whoever comes first.
+pub fn shared() -> &'static Cluster {
+    static CLUSTER: OnceLock<Cluster> = OnceLock::new();
+    // A thread of its own: the first test's runtime must not drive it.
+    CLUSTER.get_or_init(|| std::thread::spawn(start).join().unwrap())
+}
+
+/// Options of a cluster that need not survive a power loss.
+pub fn options(folder: &Path) -> Options {
+    Options { durable: false, ..Options::from_environment(folder.to_owned()) }
+}
+
+/// A folder that the server's account may enter, removed with whatever runs in it once `pid` has ended.
+pub fn reaped_folder(folder: &Path, pid: u32) {
+    fs::DirBuilder::new().recursive(true).mode(0o755).create(folder).unwrap();
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).unwrap();
+    Command::new(env!("CARGO_BIN_EXE_multica"))
+        .args(["__reap", &pid.to_string()])
+        .arg(folder)
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        // A group of its own, so that Ctrl-C on the runner leaves it to do its work.
+        .process_group(0)
+        .spawn()
+        .unwrap();
+}
+
+/// A folder for a cluster of a test's own.
+pub fn own_folder(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("multica-own-{}-{name}", std::process::id()));
+    reaped_folder(&folder, std::process::id());
+    folder
+}
+
+fn start() -> Cluster {
+    let runner = std::os::unix::process::parent_id();
+    let folder = std::env::temp_dir().join(format!("multica-test-{runner}-{}", started_at(runner)));
+    let lock_path = folder.with_extension("lock");
+    let lock = OpenOptions::new().create(true).truncate(false).write(true).open(&lock_path).unwrap();
+    lock.lock().unwrap();
+    let ready = folder.join("ready");
+    if !ready.exists() {
+        reaped_folder(&folder, runner);
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let socket = runtime.block_on(make(&folder));
+        fs::write(&ready, socket.as_os_str().as_encoded_bytes()).unwrap();
+    }
+    let _ = fs::remove_file(&lock_path);
+    drop::<File>(lock);
+    Cluster { socket: PathBuf::from(fs::read_to_string(&ready).unwrap()) }
+}
+
+async fn make(folder: &Path) -> PathBuf {
+    let embedded = Embedded::start(options(folder)).await.unwrap();
+    let admin = connect(&embedded.owner_config("postgres")).await;
+    admin.batch_execute("create database multica_template template template0").await.unwrap();
+    migrate::run(&embedded.owner_config("multica_template")).await.unwrap();
+    let template = connect(&embedded.owner_config("multica_template")).await;
+    template
+        .batch_execute("insert into es.clock_offset (by_interval) values (interval '0'); analyze")
+        .await
+        .unwrap();
+    drop(template);
+    admin
+        .batch_execute("alter database multica_template is_template true allow_connections false")
+        .await
+        .unwrap();
+    embedded.socket_folder().to_owned()
+}
+
+/// When a process started: a recycled number is another run.
+fn started_at(pid: u32) -> String {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let (_, rest) = stat.rsplit_once(") ").unwrap();
+    rest.split(' ').nth(19).unwrap().to_owned()
+}
