@@ -9,7 +9,7 @@ use crate::domain::issue::{self, Issue};
 use crate::domain::project::{self, Project};
 use crate::domain::resource::MachineFacts;
 use crate::domain::workspace::{self, Workspace};
-use crate::domain::{Envelope, Family, Refusal, StreamKey};
+use crate::domain::{Envelope, Family, StreamKey};
 use crate::kernel::ids::{AgentId, IssueId, ProjectId, StreamId, WorkspaceId};
 
 pub use crate::domain::daemon::Daemon;

@@ -10,6 +10,7 @@ pub mod draft;
 mod error;
 pub mod issue_write;
 pub mod load;
+pub mod operation_write;
 pub mod policy;
 pub mod project_write;
 pub mod task_cancel;

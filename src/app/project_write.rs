@@ -41,7 +41,8 @@ impl Decision for ProjectWrite {
         if draft.events() > 0 {
             self.contents.iter().for_each(|content| draft.attach(content));
         }
-        let result = if self.result.is_null() { json!({"project": self.project}) } else { self.result.clone() };
+        let result =
+            if self.result.is_null() { json!({"project": self.project}) } else { self.result.clone() };
         Ok(draft.finish(result))
     }
 }
@@ -72,7 +73,12 @@ impl ProjectWrite {
         Ok(())
     }
 
-    fn facts(&self, view: &View, reference: &Map<String, Value>, given: &MachineFacts) -> Result<MachineFacts, Halt> {
+    fn facts(
+        &self,
+        view: &View,
+        reference: &Map<String, Value>,
+        given: &MachineFacts,
+    ) -> Result<MachineFacts, Halt> {
         let Some(daemon) = reference.get("daemon_id").and_then(Value::as_str) else {
             return Ok(given.clone());
         };

@@ -38,8 +38,8 @@ pub struct TaskClaim {
 impl Decision for TaskClaim {
     fn decide(&self, view: &View) -> Result<Decided, Halt> {
         let mut draft = Draft::new(view, self.workspace);
-        let daemon = load::daemon(view, self.workspace, &self.daemon)?
-            .ok_or_else(|| Refusal::not_found("daemon"))?;
+        let daemon =
+            load::daemon(view, self.workspace, &self.daemon)?.ok_or_else(|| Refusal::not_found("daemon"))?;
         if let Some(incarnation) = self.incarnation {
             daemon.must_be_live(incarnation)?;
         }
@@ -50,9 +50,7 @@ impl Decision for TaskClaim {
                     break;
                 }
                 let public = self.incarnation.is_none();
-                if let Some(generation) =
-                    self.claim(&mut draft, *candidate, daemon.incarnation(), public)?
-                {
+                if let Some(generation) = self.claim(&mut draft, *candidate, daemon.incarnation(), public)? {
                     claimed.push(json!({"id": candidate, "generation": generation}));
                 }
             }

@@ -102,10 +102,8 @@ impl TaskEnterDirectory {
 
     fn grant(&self, draft: &mut Draft<'_>) -> Result<Value, Halt> {
         let place = draft.directory(self.directory)?.and_then(|directory| directory.place_in_line(self.task));
-        Ok(place.map_or_else(
-            || json!({"grant": "acquired"}),
-            |place| json!({"grant": "queued", "place": place}),
-        ))
+        Ok(place
+            .map_or_else(|| json!({"grant": "acquired"}), |place| json!({"grant": "queued", "place": place})))
     }
 
     fn check_machine(&self, draft: &Draft<'_>, claim: &Claim) -> Result<(), Halt> {

@@ -45,8 +45,8 @@ pub struct Work {
 /// # Errors
 /// `not_found` and `agent_archived` of the agent; missing facts.
 pub fn queue(draft: &mut Draft<'_>, work: &Work, run: &NewRun) -> Result<Option<TaskId>, Halt> {
-    let agent = load::agent(draft.view, draft.workspace, run.agent)?
-        .ok_or_else(|| Refusal::not_found("agent"))?;
+    let agent =
+        load::agent(draft.view, draft.workspace, run.agent)?.ok_or_else(|| Refusal::not_found("agent"))?;
     if agent.archived {
         return Err(Refusal::conflict(
             "agent_archived",
@@ -107,8 +107,8 @@ pub struct IssueRerun {
 impl Decision for IssueRerun {
     fn decide(&self, view: &View) -> Result<Decided, Halt> {
         let mut draft = Draft::new(view, self.workspace);
-        let issue = load::issue(view, self.workspace, self.issue)?
-            .ok_or_else(|| Refusal::not_found("issue"))?;
+        let issue =
+            load::issue(view, self.workspace, self.issue)?.ok_or_else(|| Refusal::not_found("issue"))?;
         let pending = format!("pending/{}/{}", self.issue, self.run.agent);
         let waiting = view.reservations(&pending)?.values().next().copied();
         if let Some(waiting) = waiting {

@@ -55,14 +55,7 @@ impl TaskReport {
         match &self.body {
             ReportBody::Complete { ending, .. } => {
                 let ending = self.ending(ending);
-                complete(
-                    draft,
-                    self.task,
-                    generation,
-                    self.text.as_ref(),
-                    self.last_word.as_ref(),
-                    ending,
-                )?;
+                complete(draft, self.task, generation, self.text.as_ref(), self.last_word.as_ref(), ending)?;
                 free_directory(draft, self.task, generation, self.daemon_slots)
             }
             ReportBody::Fail { failure_reason, ending, .. } => {

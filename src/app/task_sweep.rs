@@ -97,8 +97,7 @@ pub struct DaemonLost {
 impl Decision for DaemonLost {
     fn decide(&self, view: &View) -> Result<Decided, Halt> {
         let mut draft = Draft::new(view, self.workspace);
-        let command =
-            DaemonCommand::DeclareDead { reason: self.reason.clone(), last_seen: self.last_seen };
+        let command = DaemonCommand::DeclareDead { reason: self.reason.clone(), last_seen: self.last_seen };
         super::daemon_write::tell(&mut draft, &self.daemon, command)?;
         let mut lost = Vec::new();
         for (task, retry) in &self.tasks {
@@ -108,9 +107,10 @@ impl Decision for DaemonLost {
         }
         for (directory, task) in &self.directories {
             let held = draft.directory(*directory)?.is_some_and(|state| {
-                state.holder.as_ref().is_some_and(|holder| {
-                    holder.who.task == *task && holder.who.daemon == self.daemon
-                })
+                state
+                    .holder
+                    .as_ref()
+                    .is_some_and(|holder| holder.who.task == *task && holder.who.daemon == self.daemon)
             });
             let parked = draft.task(*task)?.is_some_and(|task| matches!(task.phase, Phase::Parked(_)));
             if held && !parked {

@@ -34,7 +34,8 @@ impl Decision for WorkspaceWrite {
         if draft.events() > 0 {
             self.contents.iter().for_each(|content| draft.attach(content));
         }
-        let result = if self.result.is_null() { json!({"workspace": self.workspace}) } else { self.result.clone() };
+        let result =
+            if self.result.is_null() { json!({"workspace": self.workspace}) } else { self.result.clone() };
         Ok(draft.finish(result))
     }
 }

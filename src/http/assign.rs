@@ -18,9 +18,7 @@ use crate::domain::{ContentRef, Envelope, Event, StreamKey};
 use crate::kernel::ids::{AgentId, ContentId, TaskId, WorkspaceId};
 use crate::readmodel::task_status;
 use crate::store::read;
-use crate::wire::daemon::{
-    AssignedAgent, AssignedComment, AssignedRepo, AssignedResource, Assignment,
-};
+use crate::wire::daemon::{AssignedAgent, AssignedComment, AssignedRepo, AssignedResource, Assignment};
 
 /// Bytes of comments that an assignment carries at most; older ones are left out.
 const COMMENT_BYTES: usize = 512 * 1024;
@@ -66,7 +64,9 @@ fn claimed_at(events: &[Envelope]) -> Option<Timestamp> {
     events
         .iter()
         .rev()
-        .find(|envelope| matches!(envelope.event, Event::Task(TaskEvent::Claimed(_) | TaskEvent::Promoted(_))))
+        .find(|envelope| {
+            matches!(envelope.event, Event::Task(TaskEvent::Claimed(_) | TaskEvent::Promoted(_)))
+        })
         .and_then(|envelope| envelope.recorded_at)
 }
 
@@ -235,7 +235,9 @@ impl Sources {
                 ),
             };
             let at = self.issue_events.iter().find_map(|envelope| match &envelope.event {
-                Event::Issue(IssueEvent::Commented(said)) if said.comment == comment.id => envelope.recorded_at,
+                Event::Issue(IssueEvent::Commented(said)) if said.comment == comment.id => {
+                    envelope.recorded_at
+                }
                 _ => None,
             });
             comments.push(AssignedComment { author, body, created_at: seconds(at) });
@@ -278,11 +280,7 @@ impl Sources {
         }
         for repo in self.workspace.iter().flat_map(|workspace| workspace.repos.iter()) {
             if !repos.iter().any(|known| known.url == repo.url) {
-                repos.push(AssignedRepo {
-                    url: repo.url.clone(),
-                    checkout: None,
-                    default_branch_hint: None,
-                });
+                repos.push(AssignedRepo { url: repo.url.clone(), checkout: None, default_branch_hint: None });
             }
         }
         repos

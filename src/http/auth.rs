@@ -114,15 +114,32 @@ impl Identity {
         Err(ApiError::Forbidden { code: "role_too_low", sentence: "your role in this workspace is too low" })
     }
 
+    /// Goes to the workspace that a body names.
+    ///
+    /// # Errors
+    /// `not_found` for one that isn't the caller's.
+    pub async fn move_to(&mut self, app: &App, workspace: WorkspaceId) -> Result<(), ApiError> {
+        if workspace == self.workspace {
+            return Ok(());
+        }
+        let Caller::Member { user, .. } = &self.caller else { return Err(ApiError::NotFound("workspace")) };
+        self.role = access::role(&app.store, &app.registry, workspace, *user)
+            .await?
+            .ok_or(ApiError::NotFound("workspace"))?;
+        self.workspace = workspace;
+        Ok(())
+    }
+
     /// Lets that daemon pass: any for a member, only its own for a daemon's token.
     ///
     /// # Errors
     /// `other_daemon`.
     pub fn speaks_for(&mut self, daemon: &str) -> Result<(), ApiError> {
         match &self.caller {
-            Caller::Daemon { daemon: own, .. } if own != daemon => {
-                Err(ApiError::Forbidden { code: "other_daemon", sentence: "this token is for another daemon" })
-            }
+            Caller::Daemon { daemon: own, .. } if own != daemon => Err(ApiError::Forbidden {
+                code: "other_daemon",
+                sentence: "this token is for another daemon",
+            }),
             _ => {
                 self.daemon = Some(daemon.to_owned());
                 Ok(())
@@ -327,7 +344,8 @@ mod tests {
             some.remove(without);
             assert!(!comes_from_our_page(&headers(&some)), "without {}", ours[without].0);
         }
-        let foreign = [("origin", "http://evil"), ("host", "127.0.0.1:4000"), ("sec-fetch-site", "same-origin")];
+        let foreign =
+            [("origin", "http://evil"), ("host", "127.0.0.1:4000"), ("sec-fetch-site", "same-origin")];
         assert!(!comes_from_our_page(&headers(&foreign)));
     }
 }

@@ -114,11 +114,7 @@ impl<T: DeserializeOwned> FromRequestParts<App> for Query<T> {
 }
 
 fn bad_query() -> ApiError {
-    ApiError::Invalid {
-        code: "invalid_query",
-        field: None,
-        sentence: "the query can't be read".to_owned(),
-    }
+    ApiError::Invalid { code: "invalid_query", field: None, sentence: "the query can't be read".to_owned() }
 }
 
 #[cfg(test)]

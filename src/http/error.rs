@@ -121,7 +121,12 @@ struct Shown {
 }
 
 impl Shown {
-    fn new(status: StatusCode, code: &str, sentence: impl Into<String>, next_step: impl Into<String>) -> Self {
+    fn new(
+        status: StatusCode,
+        code: &str,
+        sentence: impl Into<String>,
+        next_step: impl Into<String>,
+    ) -> Self {
         Self {
             status,
             code: code.to_owned(),
@@ -208,10 +213,9 @@ fn app(error: &AppError) -> Shown {
             "Send the same request again in a few seconds.",
         )
         .later(),
-        AppError::Corrupt { .. }
-        | AppError::Event(_)
-        | AppError::ReadModel(_)
-        | AppError::Store(_) => internal(),
+        AppError::Corrupt { .. } | AppError::Event(_) | AppError::ReadModel(_) | AppError::Store(_) => {
+            internal()
+        }
     }
 }
 

@@ -10,6 +10,7 @@ pub mod assign;
 pub mod auth;
 pub mod body;
 pub mod error;
+pub mod explain;
 pub mod feed;
 pub mod hosts;
 pub mod idempotency;
@@ -71,7 +72,8 @@ impl Deref for App {
 pub async fn serve(app: App, listener: TcpListener) -> std::io::Result<()> {
     let shutdown = app.shutdown.clone();
     let deadline = app.limits.server_stop.duration();
-    let server = axum::serve(listener, router(app)).with_graceful_shutdown(shutdown.clone().cancelled_owned());
+    let server =
+        axum::serve(listener, router(app)).with_graceful_shutdown(shutdown.clone().cancelled_owned());
     tokio::select! {
         ended = std::future::IntoFuture::into_future(server) => ended,
         () = async { shutdown.cancelled().await; tokio::time::sleep(deadline).await } => Ok(()),

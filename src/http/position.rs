@@ -29,13 +29,12 @@ pub async fn wait(State(app): State<App>, request: Request, next: Next) -> Respo
 fn asked(headers: &HeaderMap, uri: &Uri) -> Result<Option<i64>, ApiError> {
     let header = headers.get(&AT_LEAST).map(|value| value.to_str().unwrap_or("-").to_owned());
     let query = uri.query().unwrap_or_default();
-    let asked = query
-        .split('&')
-        .find_map(|pair| pair.strip_prefix("at_least="))
-        .map(str::to_owned)
-        .or(header);
+    let asked =
+        query.split('&').find_map(|pair| pair.strip_prefix("at_least=")).map(str::to_owned).or(header);
     let Some(text) = asked else { return Ok(None) };
-    text.parse().map(Some).map_err(|_| ApiError::field("at_least", "`at_least` is a position: a whole number"))
+    text.parse()
+        .map(Some)
+        .map_err(|_| ApiError::field("at_least", "`at_least` is a position: a whole number"))
 }
 
 /// Waits until every read model shows the position.

@@ -81,7 +81,10 @@ fn subkey(key: &[u8; 32], label: &[u8]) -> [u8; 32] {
 }
 
 fn hmac(key: &[u8; 32], message: &[u8]) -> [u8; 32] {
-    let mut mac = <Hmac<Sha256> as KeyInit>::new(key.into());
+    // A key of any length is taken; shorter than a block, it is padded with zeros.
+    let mut block = [0; 64];
+    block[..32].copy_from_slice(key);
+    let mut mac = <Hmac<Sha256> as KeyInit>::new(&block.into());
     mac.update(message);
     mac.finalize().into_bytes().into()
 }

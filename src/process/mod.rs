@@ -4,3 +4,4 @@
 
 pub mod account;
 pub mod pg;
+pub mod stop;

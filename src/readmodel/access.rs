@@ -30,7 +30,11 @@ pub struct Token {
 ///
 /// # Errors
 /// [`ReadModelError`].
-pub async fn token(store: &Store, registry: &Registry, sha256: &str) -> Result<Option<Token>, ReadModelError> {
+pub async fn token(
+    store: &Store,
+    registry: &Registry,
+    sha256: &str,
+) -> Result<Option<Token>, ReadModelError> {
     let found = one::<TokenRow>(store, registry.get(NAME)?, &token_key(sha256)).await?;
     Ok(found.map(|found| Token {
         token: found.row.id,

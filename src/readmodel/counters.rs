@@ -10,7 +10,12 @@ use crate::store::Store;
 ///
 /// # Errors
 /// [`ReadModelError`].
-pub async fn next_issue(store: &Store, registry: &Registry, workspace: WorkspaceId) -> Result<u32, ReadModelError> {
-    let found: Option<Found<CounterRow>> = one(store, registry.get("counters")?, &issues_key(workspace)).await?;
+pub async fn next_issue(
+    store: &Store,
+    registry: &Registry,
+    workspace: WorkspaceId,
+) -> Result<u32, ReadModelError> {
+    let found: Option<Found<CounterRow>> =
+        one(store, registry.get("counters")?, &issues_key(workspace)).await?;
     Ok(found.map_or(1, |found| found.row.value.saturating_add(1)))
 }

@@ -47,7 +47,8 @@ pub async fn of_workspace(
     registry: &Registry,
     workspace: WorkspaceId,
 ) -> Result<Vec<Found<DirectoryRow>>, ReadModelError> {
-    select(store, registry.get(NAME)?, include_str!("sql/directories_of_workspace.sql"), &[&workspace.0]).await
+    select(store, registry.get(NAME)?, include_str!("sql/directories_of_workspace.sql"), &[&workspace.0])
+        .await
 }
 
 /// One directory.

@@ -57,7 +57,6 @@ pub async fn by_key(
 ) -> Result<Option<IssueId>, ReadModelError> {
     let sql = include_str!("sql/issue_by_key.sql");
     let key = key.to_ascii_uppercase();
-    let found: Vec<Found<IssueRow>> =
-        select(store, registry.get(NAME)?, sql, &[&workspace.0, &key]).await?;
+    let found: Vec<Found<IssueRow>> = select(store, registry.get(NAME)?, sql, &[&workspace.0, &key]).await?;
     Ok(found.first().map(|found| found.row.id))
 }

@@ -57,7 +57,8 @@ impl Policies {
                 .map(|task| (task.row.id, TaskId(self.world.uuid_v7())))
                 .collect();
         let directories =
-            directory_queue::held_by_daemon(&self.store, &self.registry, beat.workspace, &beat.daemon).await?;
+            directory_queue::held_by_daemon(&self.store, &self.registry, beat.workspace, &beat.daemon)
+                .await?;
         let duty = Duty {
             policy: "daemon_lost",
             workspace: beat.workspace,

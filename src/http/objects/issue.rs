@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Loaded, Texts, load, time};
+use super::{Loaded, Texts, ids, load, time};
 use crate::domain::issue::{self, Assignee, Author, Issue, IssueEvent};
 use crate::domain::{ActorKind, Event};
 use crate::http::App;
@@ -42,7 +42,7 @@ pub async fn issue_values(
     let references = issues
         .iter()
         .flat_map(|issue| std::iter::once(&issue.state.title).chain(issue.state.description.iter()));
-    let texts = Texts::load(app, references).await?;
+    let texts = Texts::load(app, ids(references)).await?;
     Ok(issues.iter().map(|issue| issue_value(workspace, issue, &texts)).collect())
 }
 
@@ -73,7 +73,7 @@ fn issue_value(workspace: WorkspaceId, issue: &Loaded<Issue>, texts: &Texts) -> 
 /// # Errors
 /// What went wrong with the database.
 pub async fn comment_values(app: &App, issue: &Loaded<Issue>) -> Result<Vec<Value>, ApiError> {
-    let texts = Texts::load(app, issue.state.comments.iter().map(|comment| &comment.body)).await?;
+    let texts = Texts::load(app, ids(issue.state.comments.iter().map(|comment| &comment.body))).await?;
     Ok(issue
         .state
         .comments

@@ -23,19 +23,15 @@ use crate::store::read;
 pub struct Texts(BTreeMap<ContentId, String>);
 
 impl Texts {
-    /// Loads the texts of those references.
+    /// Loads the texts of those ids.
     ///
     /// # Errors
     /// What went wrong with the database.
-    pub async fn load<'a>(
-        app: &App,
-        references: impl IntoIterator<Item = &'a ContentRef>,
-    ) -> Result<Self, ApiError> {
-        let ids: Vec<ContentId> = references.into_iter().map(|reference| reference.id).collect();
+    pub async fn load(app: &App, ids: Vec<ContentId>) -> Result<Self, ApiError> {
         if ids.is_empty() {
             return Ok(Self::default());
         }
-        Ok(Self(read::contents(&app.store, &ids).await?.into_iter().collect()))
+        Ok(Self(read::contents(&app.store, &ids).await?))
     }
 
     /// The text; empty when it was erased.
@@ -49,6 +45,11 @@ impl Texts {
     pub fn or_null(&self, reference: Option<&ContentRef>) -> Value {
         reference.map_or(Value::Null, |reference| Value::String(self.of(reference).to_owned()))
     }
+}
+
+/// The ids of references: collected before anything is waited for.
+pub fn ids<'a>(references: impl IntoIterator<Item = &'a ContentRef>) -> Vec<ContentId> {
+    references.into_iter().map(|reference| reference.id).collect()
 }
 
 /// A stream of this workspace with its state.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Loaded, Texts, load, time};
+use super::{Loaded, Texts, ids, load, time};
 use crate::domain::agent::{self, Agent};
 use crate::domain::project::state::Resource;
 use crate::domain::project::{self, Project, ProjectEvent};
@@ -45,7 +45,7 @@ pub async fn project_values(
     let references = projects
         .iter()
         .flat_map(|project| std::iter::once(&project.state.title).chain(project.state.description.iter()));
-    let texts = Texts::load(app, references).await?;
+    let texts = Texts::load(app, ids(references)).await?;
     Ok(projects.iter().map(|project| project_value(workspace, project, &texts)).collect())
 }
 
@@ -121,7 +121,7 @@ pub async fn agent_values(
 ) -> Result<Vec<Value>, ApiError> {
     let references: Vec<&ContentRef> =
         agents.iter().filter_map(|agent| agent.state.facts.instructions.as_ref()).collect();
-    let texts = Texts::load(app, references).await?;
+    let texts = Texts::load(app, ids(references)).await?;
     Ok(agents
         .iter()
         .map(|agent| {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Loaded, Texts, load, time};
+use super::{Loaded, Texts, ids, load, time};
 use crate::domain::directory::{self, Directory};
 use crate::domain::task::{
     self, Ending, Outcome, ParkedBecause, Phase, Status, Task, TaskEvent, Trigger, Usage,
@@ -41,7 +41,7 @@ pub async fn task_values(
     workspace: WorkspaceId,
     tasks: &[Loaded<Task>],
 ) -> Result<Vec<Value>, ApiError> {
-    let texts = Texts::load(app, tasks.iter().flat_map(|task| task_texts(task))).await?;
+    let texts = Texts::load(app, ids(tasks.iter().flat_map(|task| task_texts(task)))).await?;
     let waits = Waits::load(app, workspace, tasks).await?;
     Ok(tasks.iter().map(|task| task_value(workspace, task, &texts, &waits)).collect())
 }
@@ -162,7 +162,9 @@ fn task_value(workspace: WorkspaceId, task: &Loaded<Task>, texts: &Texts, waits:
     let times = Times::of(task);
     let (reason, ending) = match &state.phase {
         Phase::Ended { outcome: Outcome::Completed { ending }, .. } => (None, Some(ending)),
-        Phase::Ended { outcome: Outcome::Failed { reason, ending }, .. } => (Some(reason.clone()), Some(ending)),
+        Phase::Ended { outcome: Outcome::Failed { reason, ending }, .. } => {
+            (Some(reason.clone()), Some(ending))
+        }
         Phase::Ended { outcome: Outcome::Cancelled { reason }, .. } => (reason.clone(), None),
         Phase::Queued | Phase::Dispatched(_) | Phase::Parked(_) | Phase::Running(_) => (None, None),
     };

@@ -51,10 +51,8 @@ async fn values(app: &App, who: &Identity, found: &[Found<DirectoryRow>]) -> Res
         .map(|task| (task.row.id, task.row.name))
         .collect();
     let daemons = runtime_presence::daemons(&app.store, &app.registry, who.workspace).await?;
-    let owners: BTreeMap<MachineId, (UserId, String)> = daemons
-        .into_iter()
-        .map(|found| (found.row.machine, (found.row.owner, found.row.daemon)))
-        .collect();
+    let owners: BTreeMap<MachineId, (UserId, String)> =
+        daemons.into_iter().map(|found| (found.row.machine, (found.row.owner, found.row.daemon))).collect();
     Ok(found.iter().map(|found| value(who, &found.row, &names, &owners)).collect())
 }
 

@@ -103,9 +103,7 @@ fn assignee(kind: Option<&str>, who: Option<&str>) -> Result<Option<Assignee>, A
         (None, None) => Ok(None),
         (Some("agent"), Some(who)) => Ok(Some(Assignee::Agent(id(who, "assignee_id")?))),
         (Some("member"), Some(who)) => Ok(Some(Assignee::Member(id(who, "assignee_id")?))),
-        (Some(_), Some(_)) => {
-            Err(ApiError::field("assignee_type", "`assignee_type` is `member` or `agent`"))
-        }
+        (Some(_), Some(_)) => Err(ApiError::field("assignee_type", "`assignee_type` is `member` or `agent`")),
         _ => Err(ApiError::field("assignee_id", "`assignee_type` and `assignee_id` go together")),
     }
 }
@@ -113,7 +111,9 @@ fn assignee(kind: Option<&str>, who: Option<&str>) -> Result<Option<Assignee>, A
 /// What would be queued for that assignee.
 async fn run_for(app: &App, call: &Call, assignee: Option<Assignee>) -> Result<Option<NewRun>, ApiError> {
     match assignee {
-        Some(Assignee::Agent(agent)) => Ok(run_of(app, call.who.workspace, agent, Trigger::Assignment).await?),
+        Some(Assignee::Agent(agent)) => {
+            Ok(run_of(app, call.who.workspace, agent, Trigger::Assignment).await?)
+        }
         Some(Assignee::Member(_)) | None => Ok(None),
     }
 }

@@ -32,10 +32,15 @@ pub async fn health(State(app): State<App>) -> Json<Value> {
 /// `POST /api/verify`: walks the log and compares the read models with it.
 pub async fn verify(State(app): State<App>, who: Identity) -> Result<Json<Value>, ApiError> {
     who.must_be(Role::Admin)?;
-    let verified = store::verify::log(&app.store).await?;
+    let verified = store::verify::run(&app.store).await?;
     let mut findings: Vec<String> = verified.findings.iter().map(ToString::to_string).collect();
     for difference in readmodel::verify::all(&app.store, &app.registry).await? {
-        findings.push(difference.to_string());
+        let how = match (&difference.live, &difference.rebuilt) {
+            (Some(_), Some(_)) => "differs from",
+            (Some(_), None) => "is not in",
+            (None, _) => "is missing beside",
+        };
+        findings.push(format!("row {} of {} {how} its rebuild", difference.key, difference.read_model));
     }
     Ok(Json(json!({"up_to": verified.up_to, "blocks": verified.blocks, "findings": findings})))
 }

@@ -282,7 +282,12 @@ pub async fn detach(
     Ok(at(done.position, StatusCode::NO_CONTENT))
 }
 
-async fn looked_at(app: &App, call: &Call, typed: ResourceBody, index: usize) -> Result<NewResource, ApiError> {
+async fn looked_at(
+    app: &App,
+    call: &Call,
+    typed: ResourceBody,
+    index: usize,
+) -> Result<NewResource, ApiError> {
     let verified = look(app, call, &typed.resource_type, &typed.resource_ref, index).await?;
     Ok(NewResource {
         resource: ResourceId(app.world.uuid_v7()),

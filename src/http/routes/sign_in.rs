@@ -29,7 +29,9 @@ pub async fn link(
     let span = app.limits.sign_in_link.duration();
     let expires_at = sign_in::offer(&app.store, &hash, signed_in, span).await?;
     let host = headers.get(header::HOST).and_then(|value| value.to_str().ok()).unwrap_or("127.0.0.1");
-    Ok(Json(json!({"url": format!("http://{host}/sign-in?code={code}"), "expires_at": expires_at.to_string()})))
+    Ok(Json(
+        json!({"url": format!("http://{host}/sign-in?code={code}"), "expires_at": expires_at.to_string()}),
+    ))
 }
 
 /// The code of a link or a form.
@@ -40,7 +42,8 @@ pub struct Code {
 
 /// `GET /sign-in?code=`: a page with one button.
 pub async fn page(Query(asked): Query<Code>) -> Response {
-    let code: String = asked.code.chars().filter(|c| c.is_ascii_alphanumeric() || "-_".contains(*c)).collect();
+    let code: String =
+        asked.code.chars().filter(|c| c.is_ascii_alphanumeric() || "-_".contains(*c)).collect();
     let mut response = Html(format!(
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Sign in · multica</title>\
          <meta name=\"viewport\" content=\"width=device-width\"><body>\
@@ -67,8 +70,7 @@ pub async fn sign_in(State(app): State<App>, headers: HeaderMap, body: Bytes) ->
     let (secret, _) = token::fresh("", app.world.random());
     let span = app.limits.session.duration();
     sign_in::open(&app.store, &digest::sha256_plain(secret.as_bytes()), signed_in, span).await?;
-    let cookie =
-        format!("{COOKIE}={secret}; Path=/; HttpOnly; SameSite=Lax; Max-Age={}", span.as_secs());
+    let cookie = format!("{COOKIE}={secret}; Path=/; HttpOnly; SameSite=Lax; Max-Age={}", span.as_secs());
     let mut response = (StatusCode::SEE_OTHER, [(header::LOCATION, "/")]).into_response();
     set_cookie(&mut response, &cookie);
     Ok(response)

@@ -77,8 +77,7 @@ pub async fn of_issue(
     Path(path): Path<String>,
 ) -> Result<Json<Vec<Value>>, ApiError> {
     let issue = issues::named(&app, who.workspace, &path).await?;
-    let wanted =
-        task_status::Wanted { issue: Some(issue.0), limit: 1_000, ..task_status::Wanted::default() };
+    let wanted = task_status::Wanted { issue: Some(issue.0), limit: 1_000, ..task_status::Wanted::default() };
     Ok(Json(listed(&app, who.workspace, &wanted).await?))
 }
 
@@ -104,11 +103,8 @@ pub async fn of_agent(
     who: Identity,
     Path(path): Path<String>,
 ) -> Result<Json<Vec<Value>>, ApiError> {
-    let wanted = task_status::Wanted {
-        agent: Some(id(&path, "id")?),
-        limit: 1_000,
-        ..task_status::Wanted::default()
-    };
+    let wanted =
+        task_status::Wanted { agent: Some(id(&path, "id")?), limit: 1_000, ..task_status::Wanted::default() };
     Ok(Json(listed(&app, who.workspace, &wanted).await?))
 }
 
@@ -169,8 +165,7 @@ pub async fn cancel_of_issue(
 async fn end(app: &App, call: Call, reference: &str) -> Result<Response, ApiError> {
     let workspace = call.who.workspace;
     let id = named(app, workspace, reference).await?;
-    let decision =
-        TaskCancel { workspace, task: id, reason: None, daemon_slots: app.limits.daemon_slots };
+    let decision = TaskCancel { workspace, task: id, reason: None, daemon_slots: app.limits.daemon_slots };
     let done = call.submit(app, "task.cancel", &Value::Null, decision).await?;
     Ok(at(done.position, Json(shown(app, workspace, id).await?)))
 }

@@ -18,7 +18,7 @@ use crate::http::auth::{Caller, Identity};
 use crate::http::body::Body;
 use crate::http::error::ApiError;
 use crate::http::idempotency::{Call, at};
-use crate::http::objects::{Texts, time};
+use crate::http::objects::{Texts, ids, time};
 use crate::http::token;
 use crate::kernel::ids::{TokenId, WorkspaceId};
 use crate::readmodel::access;
@@ -31,13 +31,16 @@ pub async fn me(State(app): State<App>, who: Identity) -> Result<Json<Value>, Ap
         Caller::Member { .. } | Caller::Daemon { .. } => None,
     };
     if let Some((agent, task)) = agent {
-        return Ok(Json(json!({"id": agent, "type": "agent", "task_id": task, "workspace_id": who.workspace})));
+        return Ok(Json(
+            json!({"id": agent, "type": "agent", "task_id": task, "workspace_id": who.workspace}),
+        ));
     }
     let user = who.user()?;
     let member = access::member(&app.store, &app.registry, who.workspace, user)
         .await?
         .ok_or(ApiError::NotFound("member"))?;
-    let texts = Texts::load(&app, std::iter::once(&member.row.name).chain(member.row.email.iter())).await?;
+    let texts =
+        Texts::load(&app, ids(std::iter::once(&member.row.name).chain(member.row.email.iter()))).await?;
     Ok(Json(json!({
         "id": user, "name": texts.of(&member.row.name), "email": texts.or_null(member.row.email.as_ref()),
         "type": "member", "role": who.role, "workspace_id": who.workspace, "avatar_url": null,
@@ -80,7 +83,7 @@ async fn visible(app: &App, who: &Identity, wanted: WorkspaceId) -> Result<(), A
 }
 
 async fn values(app: &App, found: &[Found<WorkspaceRow>]) -> Result<Vec<Value>, ApiError> {
-    let texts = Texts::load(app, found.iter().map(|found| &found.row.name)).await?;
+    let texts = Texts::load(app, ids(found.iter().map(|found| &found.row.name))).await?;
     Ok(found
         .iter()
         .map(|found| {
@@ -106,7 +109,7 @@ pub async fn members(
     let found = access::members(&app.store, &app.registry, wanted).await?;
     let references =
         found.iter().flat_map(|found| std::iter::once(&found.row.name).chain(found.row.email.iter()));
-    let texts = Texts::load(&app, references).await?;
+    let texts = Texts::load(&app, ids(references)).await?;
     let values = found.iter().map(|found| {
         let row = &found.row;
         json!({
