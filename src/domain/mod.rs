@@ -23,5 +23,10 @@ pub mod sentence;
 pub mod task;
 pub mod workspace;
 
+#[cfg(test)]
+pub(crate) mod schemas;
+#[cfg(test)]
+pub(crate) mod spec;
+
 pub use envelope::{Actor, ActorKind, ContentRef, Envelope, Event, Family, NewContent, StreamKey, Via};
 pub use refusal::{Impossible, Refusal, RefusalKind};

@@ -20,7 +20,7 @@ pub mod evolve;
 pub mod state;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use command::AgentCommand;
 pub use event::*;

@@ -23,7 +23,7 @@ pub mod evolve;
 pub mod state;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use command::{DaemonCommand, FoundRuntime, Registration};
 pub use event::*;

@@ -11,7 +11,7 @@ pub mod event;
 pub mod state;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use decide::DirectoryCommand;
 pub use event::*;

@@ -19,7 +19,7 @@ pub mod evolve;
 pub mod state;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use command::IssueCommand;
 pub use event::*;

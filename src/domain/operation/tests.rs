@@ -1,1 +1,70 @@
 //! The installation's rules, given / when / then.
+
+use super::evolve::evolve;
+use super::*;
+use crate::domain::Refusal;
+use crate::domain::spec::{Given, Rules};
+
+struct Installation;
+
+impl Rules for Installation {
+    type State = Operation;
+    type Event = OperationEvent;
+    type Command = OperationCommand;
+    fn evolve(state: Option<Operation>, event: &OperationEvent) -> Option<Operation> {
+        evolve(state, event)
+    }
+    fn decide(state: Option<&Operation>, command: OperationCommand) -> Result<Vec<OperationEvent>, Refusal> {
+        decide::decide(state, command)
+    }
+}
+
+fn given(events: impl IntoIterator<Item = OperationEvent>) -> Given<Installation> {
+    crate::domain::spec::given(events)
+}
+
+fn started(key: &str) -> Started {
+    Started { version: "0.1.0".to_owned(), instance_key_id: key.to_owned() }
+}
+
+fn skipped() -> EventSkipped {
+    EventSkipped { read_model: "activity_feed".to_owned(), position: 7, reason: "no row".to_owned() }
+}
+
+/// One of each event.
+pub(crate) fn samples() -> Vec<OperationEvent> {
+    vec![
+        OperationEvent::Started(started("0011223344556677")),
+        OperationEvent::ReadModelRebuilt(ReadModelRebuilt {
+            read_model: "activity_feed".to_owned(),
+            version: 1,
+            up_to: 12,
+            rows: 30,
+        }),
+        OperationEvent::EventSkipped(skipped()),
+        OperationEvent::Verified(Verified { up_to: 12, blocks: 4, findings: Vec::new() }),
+    ]
+}
+
+#[test]
+fn a_server_starts_with_the_key_of_the_log_and_no_other() {
+    given([]).when(OperationCommand::Start(started("a"))).then([OperationEvent::Started(started("a"))]);
+    let begun = [OperationEvent::Started(started("a"))];
+    given(begun.clone())
+        .when(OperationCommand::Start(started("a")))
+        .then([OperationEvent::Started(started("a"))]);
+    given(begun).when(OperationCommand::Start(started("b"))).then_refused("instance_key_mismatch");
+}
+
+#[test]
+fn a_skip_said_twice_is_one_and_a_rebuild_heals_it() {
+    let state = given(samples()).state();
+    assert_eq!(state.skipped.len(), 1);
+    given(samples()).when(OperationCommand::RecordSkip(skipped())).then_nothing();
+    let rebuilt = ReadModelRebuilt { read_model: "activity_feed".to_owned(), version: 1, up_to: 9, rows: 1 };
+    let state = given(samples())
+        .when(OperationCommand::RecordRebuild(rebuilt.clone()))
+        .then([OperationEvent::ReadModelRebuilt(rebuilt)]);
+    assert!(state.skipped.is_empty());
+    given([]).when(OperationCommand::RecordSkip(skipped())).then_refused("not_found");
+}

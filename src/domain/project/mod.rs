@@ -21,7 +21,7 @@ pub mod evolve;
 pub mod state;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use command::{NewResource, ProjectCommand};
 pub use event::*;

@@ -1,16 +1,16 @@
 //! A task: one run of one agent.
 //!
 //! ```text
-//!              claim        receive   park      promote    start     cancel      complete  fail      release claim
-//! queued       dispatched   ✗         ✗         ✗          ✗         cancelled   ✗         failed¹   –
-//! dispatched   ✗ claimed    –         parked    ✗          running   cancelled   failed²   failed    queued
-//! parked       ✗ claimed    –         – again   dispatched ✗         cancelled   ✗         failed    parked³
-//! running      ✗ claimed    –         ✗         ✗          –         cancelled   completed failed    ✗
-//! ended        ✗ ended      ended     ended     ended      ended     –           late      late      –
+//!              claim      receive   park      promote     start      cancel     complete   fail     release claim
+//! queued       dispatched ✗         ✗         ✗           ✗          cancelled  ✗          failed¹  –
+//! dispatched   ✗ claimed  –         parked    ✗           running    cancelled  ✗²         failed   queued³
+//! parked       ✗ claimed  –         –         dispatched  ✗          cancelled  ✗          failed   –
+//! running      ✗ claimed  –         ✗         ✗           –          cancelled  completed  failed   ✗
+//! ended        ✗ ended    –         –         ✗           late       –          late       late     –
 //! ```
-//! (– nothing happened; ✗ refused; ended: the answer says so, nothing is written; late: kept beside the
-//! outcome. ¹ by the server only: expiry, a lost machine. ² a daemon never completes what it didn't start;
-//! the report is refused. ³ a promotion that wasn't answered, back at its old place.)
+//! (– nothing happened; ✗ refused; late: kept beside the outcome, once. ¹ by the server only: expiry, a lost
+//! machine; a daemon has no live claim on it. ² a daemon never completes what it didn't start. ³ a claim; a
+//! promotion that isn't answered is parked again at its old place instead.)
 //!
 //! Invariants: an ended task never changes its outcome, whatever comes, in any order, any number of times;
 //! reports of a claim that isn't the live one are refused as `stale_generation`, except on an ended task,
@@ -28,7 +28,7 @@ pub mod failure;
 pub mod state;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use command::TaskCommand;
 pub use event::*;

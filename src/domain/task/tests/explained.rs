@@ -1,0 +1,114 @@
+//! Every state that can be reached is explained.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::domain::directory::{self, Directory, DirectoryCommand, Place};
+use crate::domain::sentence::NoNames;
+use crate::domain::task::explain::{AgentFacts, DaemonFacts, Facts, Since, explain};
+use crate::kernel::ids::MachineId;
+
+fn facts_of(directory: Option<&Directory>, bits: u32) -> Facts<'_> {
+    let on = |bit: u32| bits & (1 << bit) != 0;
+    Facts {
+        directory,
+        daemon: DaemonFacts {
+            known: on(0),
+            online: on(1),
+            runtime_online: on(2),
+            draining: on(3),
+            last_seen: None,
+            slots_taken: if on(4) { 20 } else { 0 },
+            slots: 20,
+        },
+        agent: AgentFacts { archived: on(5), slots_taken: if on(6) { 6 } else { 1 }, slots: 6 },
+        conversation: on(7).then_some(TaskId(id(90))),
+        ahead: bits % 3,
+        since: Since::default(),
+        names: &NoNames,
+    }
+}
+
+fn place() -> Place {
+    Place {
+        machine: MachineId(id(5)),
+        real_path: "/data/game".to_owned(),
+        device: 1,
+        inode: 2,
+        boot_id: "b".to_owned(),
+        label: "game".to_owned(),
+    }
+}
+
+fn queue_of(tasks: &[TaskId]) -> Option<Directory> {
+    let mut state = None;
+    for task in tasks {
+        let enter = DirectoryCommand::Enter {
+            task: *task,
+            generation: 1,
+            agent: AgentId(id(3)),
+            daemon: "laptop".to_owned(),
+            place: place(),
+        };
+        for event in directory::decide::decide(state.as_ref(), enter).expect("entering is allowed") {
+            state = directory::state::evolve(state, &event);
+        }
+    }
+    state
+}
+
+#[test]
+fn a_parked_task_names_the_holder_its_place_and_what_helps() {
+    let task = given(waiting(ParkedBecause::Held)).state();
+    let directory = queue_of(&[TaskId(id(9)), TaskId(id(91)), TASK]);
+    let explanation = explain(&task, &facts_of(directory.as_ref(), 0b111));
+    assert_eq!(explanation.sentence, "GAME-12#3 waits for game");
+    assert_eq!(explanation.causes[0].sentence, "runs in game go one after the other, and it is 2nd in line");
+    assert_eq!(explanation.causes[1].sentence, "task 00000009 holds game");
+    assert!(
+        explanation.commands.contains(&"multica task explain task 00000009".to_owned())
+            || explanation.commands.iter().any(|command| command.starts_with("multica task explain"))
+    );
+}
+
+#[test]
+fn a_cancelled_task_that_still_holds_its_directory_says_so() {
+    let events = waiting(ParkedBecause::Held).into_iter().chain([
+        promoted(),
+        received(1),
+        TaskEvent::Cancelled(Cancelled { reason: None }),
+    ]);
+    let task = given(events).state();
+    let directory = queue_of(&[TASK]);
+    let explanation = explain(&task, &facts_of(directory.as_ref(), 0b111));
+    assert!(explanation.causes.iter().any(|cause| cause.sentence.starts_with("it still holds game")));
+    assert!(explanation.ends_when.is_some());
+}
+
+proptest! {
+    #[test]
+    fn every_reachable_state_is_explained_and_never_unknown(
+        numbers in proptest::collection::vec((0_usize..19, 1_u32..3), 0..30),
+        bits in 0_u32..256,
+        queue in 0_usize..4,
+    ) {
+        let queues = [
+            None,
+            queue_of(&[TASK]),
+            queue_of(&[TaskId(id(9)), TASK]),
+            queue_of(&[TaskId(id(9)), TaskId(id(91))]),
+        ];
+        for task in life(&numbers) {
+            let explanation = explain(&task, &facts_of(queues[queue].as_ref(), bits));
+            let all = explanation.causes.iter().map(|cause| cause.sentence.as_str());
+            for sentence in all.chain([explanation.sentence.as_str()]) {
+                prop_assert!(!sentence.is_empty() && !sentence.to_lowercase().contains("unknown"));
+            }
+            if !task.status().is_terminal() {
+                prop_assert!(!explanation.causes.is_empty());
+                prop_assert!(explanation.ends_when.is_some());
+            }
+            prop_assert!(!explanation.commands.is_empty());
+        }
+    }
+}
