@@ -23,7 +23,7 @@ create table es.clock_offset (
 create function es.now() returns timestamptz
 language sql volatile security definer set search_path = pg_catalog, pg_temp
 as $$
-    select clock_timestamp() + coalesce((select by_interval from es.clock_offset), interval '0')
+    select clock_timestamp() + coalesce((select by_interval from es.clock_offset where single), interval '0')
 $$;
 
 -- One row per log; locked first by every append, and by nothing else but a swap.

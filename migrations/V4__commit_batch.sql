@@ -37,7 +37,8 @@ $$;
 --        that stands for recorded_at, the changes
 -- Answers: committed, or why nothing was written: known (command ids), moved (streams), taken (keys).
 -- Locks: the head row first, as a statement of its own, so that every later statement sees all that was
--- committed before; held until the commit. Index plans always: a plan made on empty tables would stay.
+-- committed before; held until the commit. Index plans always: a plan made on empty tables would stay; and
+-- no JIT, which the price of a scan that can't be avoided would start.
 create function es.commit_batch(
     p_log integer,
     c_id uuid[], c_workspace uuid[], c_kind text[], c_fingerprint bytea[], c_outcome smallint[],
@@ -57,6 +58,7 @@ create function es.commit_batch(
 )
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
+set jit = off
 set enable_seqscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off

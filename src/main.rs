@@ -10,6 +10,10 @@ use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 
 fn main() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_some_and(|first| first == "__reap") {
+        return reap(arguments);
+    }
     let filter = EnvFilter::try_from_env("MULTICA_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
@@ -50,5 +54,17 @@ async fn run() -> Result<(), SystemError> {
             served
         }
         _ => Err(SystemError::Missing { name: "the role: server or up" }),
+    }
+}
+
+/// `__reap <pid to wait for> <data directory>`: takes a test run's database server away.
+fn reap(mut arguments: impl Iterator<Item = std::ffi::OsString>) -> ExitCode {
+    let wait_for = arguments.next().and_then(|pid| pid.to_str()?.parse().ok());
+    let (Some(wait_for), Some(folder)) = (wait_for, arguments.next().map(PathBuf::from)) else {
+        return ExitCode::from(2);
+    };
+    match multica::store::embedded::reap::run(wait_for, &folder) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
     }
 }

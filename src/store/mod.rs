@@ -17,8 +17,10 @@ mod pool;
 pub mod raw;
 pub mod read;
 pub mod reservations;
+pub mod secrets;
 pub mod sign_in;
 pub mod transcript;
+pub mod upkeep;
 pub mod verify;
 
 pub use error::{Corruption, StoreError};

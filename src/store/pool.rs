@@ -49,6 +49,8 @@ impl Store {
             format!(" -c statement_timeout={timeout}"),
             format!(" -c idle_in_transaction_session_timeout={timeout}"),
             " -c timezone=UTC".to_owned(),
+            // Our statements are short: compiling them takes longer than running them.
+            " -c jit=off".to_owned(),
         ] {
             options.push_str(&setting);
         }

@@ -1,84 +1,92 @@
-//! Sign-in codes and sessions: rows, not events; what is stored is a digest, never the code or cookie.
+//! Sign-in codes and sessions, by hash, judged by the database's clock.
 //!
-//! Invariants: a code works once, within its time by the database's clock.
+//! Invariants: a code opens one session, once; neither the code nor the session's token is stored.
 
 use std::time::Duration;
 
 use super::{Store, StoreError};
 use crate::kernel::ids::{UserId, WorkspaceId};
 
-/// Who a code or a session is for.
+/// Whose a code or a session is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SignedIn {
     /// The person.
     pub user: UserId,
-    /// The workspace it was made in.
+    /// The workspace.
     pub workspace: WorkspaceId,
 }
 
-/// Stores a code's digest; says when it ends.
+/// Stores a code's hash.
 ///
 /// # Errors
 /// [`StoreError`].
-pub async fn offer(
+pub async fn put_code(
     store: &Store,
-    hash: &[u8],
-    who: SignedIn,
+    hash: &[u8; 32],
+    whose: SignedIn,
     span: Duration,
-) -> Result<jiff::Timestamp, StoreError> {
-    let millis = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
-    let client = store.client().await?;
-    let row = client
-        .query_one(include_str!("sql/offer_sign_in.sql"), &[&hash, &who.user.0, &who.workspace.0, &millis])
-        .await?;
-    Ok(row.try_get(0)?)
+) -> Result<(), StoreError> {
+    put(store, include_str!("sql/put_sign_in_code.sql"), hash, whose, span).await
 }
 
-/// Uses a code up; none when it isn't there or too old.
+/// Uses a code up; none when it is unknown, used or too old.
 ///
 /// # Errors
 /// [`StoreError`].
-pub async fn redeem(store: &Store, hash: &[u8]) -> Result<Option<SignedIn>, StoreError> {
-    let client = store.client().await?;
-    let row = client.query_opt(include_str!("sql/redeem_sign_in.sql"), &[&hash]).await?;
-    row.as_ref().map(read).transpose()
+pub async fn take_code(store: &Store, hash: &[u8; 32]) -> Result<Option<SignedIn>, StoreError> {
+    whose(store, include_str!("sql/take_sign_in_code.sql"), hash).await
 }
 
-/// Opens a session.
+/// Stores a session's hash.
 ///
 /// # Errors
 /// [`StoreError`].
-pub async fn open(store: &Store, hash: &[u8], who: SignedIn, span: Duration) -> Result<(), StoreError> {
-    let millis = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
-    let client = store.client().await?;
-    client
-        .execute(include_str!("sql/open_session.sql"), &[&hash, &who.user.0, &who.workspace.0, &millis])
-        .await?;
-    Ok(())
+pub async fn put_session(
+    store: &Store,
+    hash: &[u8; 32],
+    whose: SignedIn,
+    span: Duration,
+) -> Result<(), StoreError> {
+    put(store, include_str!("sql/put_session.sql"), hash, whose, span).await
 }
 
-/// Who a session is for; none when there is no such one, or it is over.
+/// Whose the session is; none when it is unknown or too old.
 ///
 /// # Errors
 /// [`StoreError`].
-pub async fn session(store: &Store, hash: &[u8]) -> Result<Option<SignedIn>, StoreError> {
-    let client = store.client().await?;
-    let row = client.query_opt(include_str!("sql/read_session.sql"), &[&hash]).await?;
-    row.as_ref().map(read).transpose()
+pub async fn session(store: &Store, hash: &[u8; 32]) -> Result<Option<SignedIn>, StoreError> {
+    whose(store, include_str!("sql/read_session.sql"), hash).await
 }
 
 /// Ends a session.
 ///
 /// # Errors
 /// [`StoreError`].
-pub async fn close(store: &Store, hash: &[u8]) -> Result<(), StoreError> {
-    store.client().await?.execute(include_str!("sql/close_session.sql"), &[&hash]).await?;
+pub async fn end_session(store: &Store, hash: &[u8; 32]) -> Result<(), StoreError> {
+    store.client().await?.execute(include_str!("sql/end_session.sql"), &[&hash.as_slice()]).await?;
     Ok(())
 }
 
-fn read(row: &tokio_postgres::Row) -> Result<SignedIn, StoreError> {
-    Ok(SignedIn {
-        user: UserId(row.try_get("user_id")?),
-        workspace: WorkspaceId(row.try_get("workspace_id")?),
+async fn put(
+    store: &Store,
+    sql: &str,
+    hash: &[u8; 32],
+    whose: SignedIn,
+    span: Duration,
+) -> Result<(), StoreError> {
+    let millis = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
+    let client = store.client().await?;
+    client.execute(sql, &[&hash.as_slice(), &whose.user.0, &whose.workspace.0, &millis]).await?;
+    Ok(())
+}
+
+async fn whose(store: &Store, sql: &str, hash: &[u8; 32]) -> Result<Option<SignedIn>, StoreError> {
+    let row = store.client().await?.query_opt(sql, &[&hash.as_slice()]).await?;
+    row.map(|row| {
+        Ok(SignedIn {
+            user: UserId(row.try_get("user_id")?),
+            workspace: WorkspaceId(row.try_get("workspace_id")?),
+        })
     })
+    .transpose()
 }

@@ -14,6 +14,7 @@ use crate::http::body::Query;
 use crate::http::error::ApiError;
 use crate::http::token;
 use crate::kernel::digest;
+use crate::store::read;
 use crate::store::sign_in::{self, SignedIn};
 
 /// `POST /api/sign-in-links`: a code for the caller's own session.
@@ -27,11 +28,17 @@ pub async fn link(
     let signed_in = SignedIn { user, workspace: who.workspace };
     let hash = digest::sha256_plain(code.as_bytes());
     let span = app.limits.sign_in_link.duration();
-    let expires_at = sign_in::offer(&app.store, &hash, signed_in, span).await?;
+    sign_in::put_code(&app.store, &hash, signed_in, span).await?;
+    let expires_at = store_time(&app, span).await?;
     let host = headers.get(header::HOST).and_then(|value| value.to_str().ok()).unwrap_or("127.0.0.1");
     Ok(Json(
         json!({"url": format!("http://{host}/sign-in?code={code}"), "expires_at": expires_at.to_string()}),
     ))
+}
+
+async fn store_time(app: &App, span: std::time::Duration) -> Result<jiff::Timestamp, ApiError> {
+    let now = read::now(&app.store).await?;
+    Ok(now.checked_add(span).unwrap_or(now))
 }
 
 /// The code of a link or a form.
@@ -65,11 +72,11 @@ pub async fn sign_in(State(app): State<App>, headers: HeaderMap, body: Bytes) ->
         });
     }
     let code = code_of(&body).ok_or_else(|| ApiError::field("code", "`code` is missing"))?;
-    let found = sign_in::redeem(&app.store, &digest::sha256_plain(code.as_bytes())).await?;
+    let found = sign_in::take_code(&app.store, &digest::sha256_plain(code.as_bytes())).await?;
     let signed_in = found.ok_or(ApiError::Unauthenticated)?;
     let (secret, _) = token::fresh("", app.world.random());
     let span = app.limits.session.duration();
-    sign_in::open(&app.store, &digest::sha256_plain(secret.as_bytes()), signed_in, span).await?;
+    sign_in::put_session(&app.store, &digest::sha256_plain(secret.as_bytes()), signed_in, span).await?;
     let cookie = format!("{COOKIE}={secret}; Path=/; HttpOnly; SameSite=Lax; Max-Age={}", span.as_secs());
     let mut response = (StatusCode::SEE_OTHER, [(header::LOCATION, "/")]).into_response();
     set_cookie(&mut response, &cookie);
@@ -92,7 +99,7 @@ pub async fn sign_out(
 ) -> Result<Response, ApiError> {
     who.user()?;
     if let Some(secret) = session_cookie(&headers) {
-        sign_in::close(&app.store, &digest::sha256_plain(secret.as_bytes())).await?;
+        sign_in::end_session(&app.store, &digest::sha256_plain(secret.as_bytes())).await?;
     }
     let mut response = (StatusCode::SEE_OTHER, [(header::LOCATION, "/")]).into_response();
     set_cookie(&mut response, &format!("{COOKIE}=; Path=/; HttpOnly; SameSite=Lax; Max-Age=0"));

@@ -181,6 +181,7 @@ impl Embedded {
             durable: self.options.durable,
             patience: self.options.start_patience,
             probe: self.owner_config("postgres"),
+            reap: &|| self.reap(),
         };
         let (child, reused) = start.run().await?;
         if child.is_some() {

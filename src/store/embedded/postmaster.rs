@@ -71,6 +71,8 @@ pub struct Start<'a> {
     pub patience: Duration,
     /// A connection that shows that it answers.
     pub probe: Config,
+    /// Reaps an earlier child of ours: as a zombie it would still look like a running server.
+    pub reap: &'a (dyn Fn() + Sync),
 }
 
 impl Start<'_> {
@@ -84,6 +86,7 @@ impl Start<'_> {
         let mut child: Option<Child> = None;
         let mut reused = true;
         loop {
+            (self.reap)();
             if child.as_mut().is_some_and(|child| !matches!(child.try_wait(), Ok(None))) {
                 // It ended at once: its lock file or shared memory still looks taken.
                 child = None;
@@ -107,17 +110,21 @@ impl Start<'_> {
         }
     }
 
+    /// Removes what a dead server left where another process' number, or a zombie's, would keep it valid.
     fn clear_stale(&self) -> Result<(), EmbeddedError> {
-        let file = self.layout.data.join("postmaster.pid");
         if recorded(&self.layout.data).is_none() || pg::anyone_works_in(&self.layout.data) {
             return Ok(());
         }
-        match fs::remove_file(&file) {
-            Err(source) if source.kind() != io::ErrorKind::NotFound => {
-                Err(EmbeddedError::File { action: "remove", path: file, source })
+        let socket_lock = self.layout.run.join(".s.PGSQL.5432.lock");
+        for path in [self.layout.data.join("postmaster.pid"), socket_lock] {
+            match fs::remove_file(&path) {
+                Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                    return Err(EmbeddedError::File { action: "remove", path, source });
+                }
+                _ => {}
             }
-            _ => Ok(()),
         }
+        Ok(())
     }
 
     fn spawn(&self) -> Result<Child, EmbeddedError> {

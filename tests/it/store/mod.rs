@@ -3,5 +3,6 @@
 mod append;
 mod embedded;
 mod readmodels;
+mod side;
 mod tamper;
 mod writer;

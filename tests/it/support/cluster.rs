@@ -42,6 +42,7 @@ pub fn options(folder: &Path) -> Options {
 pub fn reaped_folder(folder: &Path, pid: u32) {
     fs::DirBuilder::new().recursive(true).mode(0o755).create(folder).unwrap();
     fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).unwrap();
+    #[expect(clippy::zombie_processes, reason = "it outlives this process")]
     Command::new(env!("CARGO_BIN_EXE_multica"))
         .args(["__reap", &pid.to_string()])
         .arg(folder)

@@ -1,0 +1,2 @@
+-- Locks: an advisory lock against a second caller; attaching waits for no reader.
+select es.ensure_partitions()
