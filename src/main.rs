@@ -1,33 +1,69 @@
-//! The composition root.
+//! The program: words in, a role out, the composition root runs it.
 
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use multica::{execenv, store, supervisor};
+use multica::kernel::error_chain::Chain;
+use multica::system::{self, SystemError};
+use tokio_util::sync::CancellationToken;
+use tracing_subscriber::EnvFilter;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
-    let first = arguments.next();
-    if first.as_deref().is_some_and(|first| first == "__reap") {
+    if arguments.next().is_some_and(|first| first == "__reap") {
         return reap(arguments);
     }
-    let Ok(runtime) = tokio::runtime::Runtime::new() else { return ExitCode::FAILURE };
-    match first.as_deref().and_then(std::ffi::OsStr::to_str) {
-        Some("__supervise") => {
-            let recover = arguments.next().is_some_and(|argument| argument == "--recover");
-            runtime.block_on(supervisor::main(recover))
+    let filter = EnvFilter::try_from_env("MULTICA_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            tracing::error!(%error, "the program can't start its threads");
+            return ExitCode::FAILURE;
         }
-        Some("__inspect-directory") => runtime.block_on(execenv::directory::main()),
-        _ => ExitCode::FAILURE,
+    };
+    match runtime.block_on(run()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!(error = %Chain(&error), "stopped");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run() -> Result<(), SystemError> {
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let port = variable("MULTICA_PORT").and_then(|port| port.parse().ok()).unwrap_or(8080);
+    let listen = SocketAddr::from(([127, 0, 0, 1], port));
+    match std::env::args().nth(1).as_deref() {
+        Some("server") => system::server(variable, listen, Vec::new()).await,
+        Some("up") => {
+            let home = variable("HOME").ok_or(SystemError::Missing { name: "HOME" })?;
+            let data = variable("MULTICA_DATA_DIR")
+                .map_or_else(|| PathBuf::from(home).join(".multica/profiles/local/data"), PathBuf::from);
+            let limits = system::limits(variable("MULTICA_LIMITS").as_deref())?;
+            let person = variable("USER").unwrap_or_else(|| "Owner".to_owned());
+            let token = variable("MULTICA_TOKEN");
+            let shutdown = CancellationToken::new();
+            let up = system::up(&data, listen, &person, token.as_deref(), limits, shutdown.clone()).await?;
+            tracing::info!(address = %up.server.address(), workspace = %up.bootstrap.workspace, "up");
+            system::stop_when_asked(shutdown);
+            let served = up.server.run().await;
+            up.embedded.stop().await?;
+            served
+        }
+        _ => Err(SystemError::Missing { name: "the role: server or up" }),
     }
 }
 
 /// `__reap <pid to wait for> <data directory>`: takes a test run's database server away.
 fn reap(mut arguments: impl Iterator<Item = std::ffi::OsString>) -> ExitCode {
     let wait_for = arguments.next().and_then(|pid| pid.to_str()?.parse().ok());
-    let (Some(wait_for), Some(folder)) = (wait_for, arguments.next().map(std::path::PathBuf::from)) else {
+    let (Some(wait_for), Some(folder)) = (wait_for, arguments.next().map(PathBuf::from)) else {
         return ExitCode::from(2);
     };
-    match store::embedded::reap::run(wait_for, &folder) {
+    match multica::store::embedded::reap::run(wait_for, &folder) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }

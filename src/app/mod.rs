@@ -2,8 +2,26 @@
 //!
 //! Not here: the rules themselves (`domain`), bytes in the database (`store`), HTTP (`http`).
 
+pub mod agent_write;
+pub mod daemon_write;
 pub mod decision;
+pub mod directory_promote;
+pub mod draft;
 mod error;
+pub mod issue_write;
+pub mod load;
+pub mod operation_write;
+pub mod policy;
+pub mod project_write;
+pub mod task_cancel;
+pub mod task_claim;
+pub mod task_enter_directory;
+pub mod task_outcome;
+pub mod task_queue;
+pub mod task_receipt;
+pub mod task_report;
+pub mod task_sweep;
+pub mod workspace_write;
 pub mod writer;
 
 pub use error::AppError;

@@ -88,6 +88,12 @@ pub struct Limits {
     pub cached_streams: usize,
     /// Results of commands that the writer keeps in memory.
     pub cached_results: usize,
+    /// Open requests and streams have this long after a stop was asked for.
+    pub server_stop: Millis,
+    /// How long an attach waits for its daemon's look at the directory.
+    pub probe_wait: Millis,
+    /// A session of the web UI ends after this long.
+    pub session: Millis,
     /// An idle feed connection gets a position frame this often.
     pub feed_keep_alive: Millis,
     /// A sign-in link opens a session once, within this time.
@@ -179,6 +185,9 @@ impl Default for Limits {
             follower_page: 1_000,
             cached_streams: 4_096,
             cached_results: 16_384,
+            server_stop: seconds(5),
+            probe_wait: seconds(5),
+            session: minutes(30 * 24 * 60),
             feed_keep_alive: seconds(15),
             sign_in_link: minutes(10),
             command_results: minutes(30 * 24 * 60),

@@ -14,4 +14,5 @@ pub mod owner;
 pub mod peer;
 pub mod pg;
 pub mod safe_file;
+pub mod stop;
 pub mod tree;

@@ -18,6 +18,15 @@ pub enum ReadModelError {
         #[source]
         source: FoldError,
     },
+    /// A row that isn't of its type.
+    #[error("row {key} is not of its type")]
+    Shape {
+        /// Its key.
+        key: String,
+        /// Why.
+        #[source]
+        source: serde_json::Error,
+    },
     /// A name that can't be a table's.
     #[error("{name} cannot name a read model: lower-case letters, digits and _ only")]
     Name {

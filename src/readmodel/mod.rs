@@ -6,14 +6,26 @@
 //!
 //! Not here: what rows mean (`fold`), who reads them (`app`, `http`).
 
+pub mod access;
+pub mod activity;
+pub mod agent_roster;
+pub mod counters;
+pub mod daemon_orders;
+pub mod directory_queue;
 mod error;
 mod folding;
 pub mod follower;
+pub mod found;
 pub mod install;
+pub mod issue_board;
+pub mod project_resources;
 pub mod query;
 pub mod rebuild;
 pub mod registry;
 pub mod rows;
+pub mod runtime_presence;
+pub mod task_status;
+pub mod timers;
 pub mod verify;
 
 pub use error::ReadModelError;

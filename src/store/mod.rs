@@ -28,3 +28,14 @@ pub use pool::{Durability, Store};
 
 /// The one log there is today; every key leads with it.
 pub const LOG: i32 = 1;
+
+/// How to reach a database.
+pub use tokio_postgres::Config as Address;
+
+/// Reads a database URL.
+///
+/// # Errors
+/// [`StoreError::Address`].
+pub fn address(url: &str) -> Result<Address, StoreError> {
+    url.parse().map_err(|error: tokio_postgres::Error| StoreError::Address(Box::new(error)))
+}

@@ -1,0 +1,123 @@
+//! What the server does by itself: overdue receipts, free directories, silent daemons, expired tasks.
+//!
+//! Invariants: one process does it, the holder of a lease; what is due is judged by the database's clock;
+//! a command's id derives from (policy, position, target), so that a repeat is the same command; every
+//! duty is judged again by its decision.
+//!
+//! Not here: the decisions (`task_sweep`, `directory_promote`).
+
+mod presence;
+mod timed;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::AppError;
+use super::decision::{Committed, Decision, Submission};
+use super::writer::Writer;
+use crate::domain::{Actor, ActorKind, Via};
+use crate::kernel::digest;
+use crate::kernel::error_chain::Chain;
+use crate::kernel::ids::{CommandId, CorrelationId, EventId, WorkspaceId, digest_uuid};
+use crate::kernel::limits::Limits;
+use crate::kernel::world::World;
+use crate::readmodel::Registry;
+use crate::store::{Store, lease};
+
+const LEASE: &str = "policies";
+
+/// What the policies work with.
+pub struct Policies {
+    /// Writes commands.
+    pub writer: Writer,
+    /// The database.
+    pub store: Store,
+    /// The read models.
+    pub registry: Arc<Registry>,
+    /// Clock and randomness.
+    pub world: Arc<dyn World>,
+    /// The bounds in force.
+    pub limits: Limits,
+}
+
+/// Who a policy's command is about, and what makes a repeat the same one.
+struct Duty {
+    policy: &'static str,
+    workspace: WorkspaceId,
+    position: i64,
+    target: String,
+}
+
+impl Policies {
+    /// Does what is due, round after round, while this process holds the lease.
+    pub async fn run(self, holder: Uuid, shutdown: CancellationToken) {
+        let mut healthy_since = Instant::now();
+        loop {
+            tokio::select! {
+                () = shutdown.cancelled() => break,
+                () = tokio::time::sleep(self.limits.sweep.duration()) => {}
+            }
+            match self.round(holder, healthy_since).await {
+                Ok(()) => {}
+                Err(error) => {
+                    tracing::warn!(error = %Chain(&error), "a round of timed duties failed, trying again");
+                    // Daemons could not beat while the database was away: they get their time again.
+                    healthy_since = Instant::now();
+                }
+            }
+        }
+        drop(lease::release(&self.store, LEASE, holder).await);
+    }
+
+    async fn round(&self, holder: Uuid, healthy_since: Instant) -> Result<(), AppError> {
+        if !lease::acquire(&self.store, LEASE, holder, self.limits.lease.duration()).await? {
+            return Ok(());
+        }
+        self.overdue_receipts().await?;
+        self.expired().await?;
+        self.free_directories().await?;
+        if healthy_since.elapsed() >= self.limits.unreachable.duration() {
+            self.silent_daemons().await?;
+        }
+        Ok(())
+    }
+
+    async fn submit(&self, duty: Duty, decision: impl Decision) -> Result<Option<Committed>, AppError> {
+        let position = duty.position.to_be_bytes();
+        let id = digest_uuid(&[
+            b"policy",
+            duty.policy.as_bytes(),
+            duty.workspace.0.as_bytes(),
+            &position,
+            duty.target.as_bytes(),
+        ]);
+        let print = digest::sha256(&[duty.policy.as_bytes(), &position, duty.target.as_bytes()]);
+        let mut fingerprint = [0; 16];
+        fingerprint.copy_from_slice(&print[..16]);
+        let submission = Submission {
+            command_id: CommandId(id),
+            event_seed: EventId(self.world.uuid_v7()),
+            kind: duty.policy,
+            workspace: duty.workspace,
+            fingerprint,
+            actor: Actor { kind: ActorKind::System, id: duty.policy.to_owned(), via: Via::Policy },
+            correlation: CorrelationId(id),
+            causation: Some(duty.position).filter(|position| *position > 0),
+            occurred_at: self.world.now(),
+            decision: Box::new(decision),
+        };
+        match self.writer.submit(submission).await {
+            Ok(committed) => Ok(Some(committed)),
+            // What was due isn't any more, or somebody else is at it: the next round looks again.
+            Err(AppError::Refused(refusal)) => {
+                tracing::debug!(policy = duty.policy, code = refusal.code, "a duty was refused");
+                Ok(None)
+            }
+            Err(AppError::Conflict) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Daemons that fell silent, and those that are given up.
+
+use super::{AppError, Duty, Policies};
+use crate::app::daemon_write::DaemonWrite;
+use crate::app::task_sweep::DaemonLost;
+use crate::domain::daemon::DaemonCommand;
+use crate::kernel::ids::TaskId;
+use crate::readmodel::{directory_queue, runtime_presence, task_status};
+use crate::store::heartbeat::{self, Heartbeat};
+
+impl Policies {
+    /// Marks silent daemons' runtimes offline, and gives up those that stay silent.
+    pub(super) async fn silent_daemons(&self) -> Result<(), AppError> {
+        for beat in heartbeat::all(&self.store).await? {
+            if beat.silent < self.limits.unreachable.duration() {
+                continue;
+            }
+            let Some(standing) =
+                runtime_presence::daemon(&self.store, &self.registry, beat.workspace, &beat.daemon).await?
+            else {
+                continue;
+            };
+            if standing.row.online {
+                self.went_offline(&beat).await?;
+            }
+            let over = beat.silent >= self.limits.reconnect_grace.duration();
+            if over && !standing.row.dead && !standing.row.signed_off {
+                self.give_up(&beat, "reconnect_grace_over").await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn went_offline(&self, beat: &Heartbeat) -> Result<(), AppError> {
+        let duty = Duty {
+            policy: "daemon_silent",
+            workspace: beat.workspace,
+            position: 0,
+            target: format!("{}/{}", beat.daemon, beat.last_seen.as_microsecond()),
+        };
+        let command = DaemonCommand::GoOffline { runtimes: Vec::new(), last_seen: Some(beat.last_seen) };
+        let decision = DaemonWrite {
+            workspace: beat.workspace,
+            daemon: beat.daemon.clone(),
+            command,
+            result: serde_json::Value::Null,
+        };
+        self.submit(duty, decision).await?;
+        Ok(())
+    }
+
+    async fn give_up(&self, beat: &Heartbeat, reason: &str) -> Result<(), AppError> {
+        let tasks: Vec<(TaskId, TaskId)> =
+            task_status::of_daemon(&self.store, &self.registry, beat.workspace, &beat.daemon)
+                .await?
+                .into_iter()
+                .map(|task| (task.row.id, TaskId(self.world.uuid_v7())))
+                .collect();
+        let directories =
+            directory_queue::held_by_daemon(&self.store, &self.registry, beat.workspace, &beat.daemon)
+                .await?;
+        let duty = Duty {
+            policy: "daemon_lost",
+            workspace: beat.workspace,
+            position: 0,
+            target: format!("{}/{}", beat.daemon, beat.last_seen.as_microsecond()),
+        };
+        let decision = DaemonLost {
+            workspace: beat.workspace,
+            daemon: beat.daemon.clone(),
+            reason: reason.to_owned(),
+            last_seen: Some(beat.last_seen),
+            tasks,
+            directories,
+            daemon_slots: self.limits.daemon_slots,
+        };
+        self.submit(duty, decision).await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,154 @@
+//! Request bodies and queries: bounded, without NUL, and wrong ones named by their field.
+
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::request::Parts;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::App;
+use super::error::ApiError;
+use crate::kernel::text;
+
+/// A JSON body, typed, with what it was made from.
+pub struct Body<T> {
+    /// The typed body.
+    pub value: T,
+    /// The same as JSON, without NUL: what the command's fingerprint covers.
+    pub raw: Value,
+}
+
+impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
+        let limit = app.limits.body_bytes;
+        let bytes = Bytes::from_request(request, app).await.map_err(|rejection| match rejection {
+            BytesRejection::FailedToBufferBody(_) => ApiError::TooLarge { limit },
+            _ => ApiError::Invalid {
+                code: "unreadable_body",
+                field: None,
+                sentence: "the body could not be read".to_owned(),
+            },
+        })?;
+        let raw = parse(&bytes)?;
+        let value = typed(&raw)?;
+        Ok(Self { value, raw })
+    }
+}
+
+fn parse(bytes: &[u8]) -> Result<Value, ApiError> {
+    if bytes.iter().all(u8::is_ascii_whitespace) {
+        return Ok(Value::Object(serde_json::Map::new()));
+    }
+    let value: Value = serde_json::from_slice(bytes).map_err(|error| ApiError::Invalid {
+        code: "invalid_json",
+        field: None,
+        sentence: format!("the body is no JSON (line {}, column {})", error.line(), error.column()),
+    })?;
+    Ok(without_nul(value))
+}
+
+/// Removes NUL characters from every text of a JSON value.
+#[must_use]
+pub fn without_nul(value: Value) -> Value {
+    match value {
+        Value::String(string) => Value::String(text::without_nul(&string)),
+        Value::Array(items) => Value::Array(items.into_iter().map(without_nul).collect()),
+        Value::Object(members) => Value::Object(
+            members.into_iter().map(|(key, value)| (text::without_nul(&key), without_nul(value))).collect(),
+        ),
+        Value::Null | Value::Bool(_) | Value::Number(_) => value,
+    }
+}
+
+/// Reads a type out of JSON; an error names the field.
+///
+/// # Errors
+/// `invalid_body` with the field.
+pub fn typed<T: DeserializeOwned>(raw: &Value) -> Result<T, ApiError> {
+    serde_json::from_value(raw.clone()).map_err(|error| {
+        let said = error.to_string();
+        ApiError::Invalid {
+            code: "invalid_body",
+            field: named_field(&said).or_else(|| culprit::<T>(raw, &said)),
+            sentence: format!("the body doesn't fit: {said}"),
+        }
+    })
+}
+
+fn named_field(said: &str) -> Option<String> {
+    let rest = said.strip_prefix("missing field `").or_else(|| said.strip_prefix("unknown field `"))?;
+    Some(rest.split('`').next()?.to_owned())
+}
+
+/// The top-level member whose absence changes the error.
+fn culprit<T: DeserializeOwned>(raw: &Value, said: &str) -> Option<String> {
+    let members = raw.as_object()?;
+    members.keys().find_map(|key| {
+        let mut without = members.clone();
+        without.remove(key);
+        let other = serde_json::from_value::<T>(Value::Object(without)).err().map(|error| error.to_string());
+        (other.as_deref() != Some(said)).then(|| key.clone())
+    })
+}
+
+/// A typed query string, without NUL.
+pub struct Query<T>(pub T);
+
+impl<T: DeserializeOwned> FromRequestParts<App> for Query<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _app: &App) -> Result<Self, ApiError> {
+        let query = parts.uri.query().unwrap_or_default().replace("%00", "");
+        let uri: axum::http::Uri = format!("/?{query}").parse().map_err(|_| bad_query())?;
+        axum::extract::Query::<T>::try_from_uri(&uri).map(|query| Self(query.0)).map_err(|rejection| {
+            ApiError::Invalid {
+                code: "invalid_query",
+                field: named_field(&rejection.to_string()),
+                sentence: format!("the query doesn't fit: {}", rejection.body_text()),
+            }
+        })
+    }
+}
+
+fn bad_query() -> ApiError {
+    ApiError::Invalid { code: "invalid_query", field: None, sentence: "the query can't be read".to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+    use serde_json::json;
+
+    use super::*;
+
+    #[derive(Debug, Deserialize)]
+    struct Sample {
+        #[expect(dead_code, reason = "only parsed")]
+        title: String,
+        #[expect(dead_code, reason = "only parsed")]
+        count: Option<u32>,
+    }
+
+    fn field_of(raw: &Value) -> Option<String> {
+        match typed::<Sample>(raw) {
+            Err(ApiError::Invalid { field, .. }) => field,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_wrong_body_names_its_field() {
+        assert_eq!(field_of(&json!({})).as_deref(), Some("title"));
+        assert_eq!(field_of(&json!({"title": 3})).as_deref(), Some("title"));
+        assert_eq!(field_of(&json!({"title": "x", "count": "many"})).as_deref(), Some("count"));
+    }
+
+    #[test]
+    fn nul_is_removed_at_every_depth() {
+        let raw = parse(br#"{"a\u0000":["b\u0000c",{"d":"\u0000"}]}"#).expect("json");
+        assert_eq!(raw, json!({"a": ["bc", {"d": ""}]}));
+    }
+}

@@ -1,0 +1,320 @@
+//! What a request can come to grief on, and the one place where that becomes a problem document.
+//!
+//! Invariants: every error answer of every route is `application/problem+json` with `error`, `code` and
+//! `next_step`; a cause that isn't the caller's is logged once, here, and never shown.
+
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Map, Value, json};
+
+use crate::app::AppError;
+use crate::domain::{Refusal, RefusalKind};
+use crate::kernel::error_chain::Chain;
+use crate::readmodel::ReadModelError;
+use crate::store::StoreError;
+use crate::wire::problem::Problem;
+
+/// Why a request isn't answered as asked.
+#[derive(Debug, thiserror::Error)]
+pub enum ApiError {
+    /// A rule says no.
+    #[error("refused")]
+    Refused(#[source] Refusal),
+    /// Nobody known asks.
+    #[error("not signed in")]
+    Unauthenticated,
+    /// A known one asks for what isn't theirs.
+    #[error("not allowed")]
+    Forbidden {
+        /// Stable code.
+        code: &'static str,
+        /// A sentence.
+        sentence: &'static str,
+    },
+    /// The route knows other methods only.
+    #[error("method not allowed")]
+    MethodNotAllowed,
+    /// The named thing isn't there, or not for this caller.
+    #[error("{0} not found")]
+    NotFound(&'static str),
+    /// A reference fits several things.
+    #[error("ambiguous reference")]
+    Ambiguous {
+        /// What it fits.
+        matches: Vec<String>,
+    },
+    /// The request can't be right.
+    #[error("invalid request")]
+    Invalid {
+        /// Stable code.
+        code: &'static str,
+        /// The field that is wrong, where it can be said.
+        field: Option<String>,
+        /// A sentence.
+        sentence: String,
+    },
+    /// The body is longer than this server reads.
+    #[error("body over {limit} bytes")]
+    TooLarge {
+        /// The bound.
+        limit: usize,
+    },
+    /// The request names a host that this server isn't.
+    #[error("unknown host")]
+    UnknownHost,
+    /// The answer took too long.
+    #[error("request timed out")]
+    TimedOut,
+    /// The reader is behind what was asked for.
+    #[error("reader at {at}, asked for {wanted}")]
+    Behind {
+        /// How far it is.
+        at: i64,
+        /// How far it should be.
+        wanted: i64,
+    },
+    /// A command failed.
+    #[error("command failed")]
+    App(#[from] AppError),
+    /// A read failed.
+    #[error("read failed")]
+    Read(#[from] ReadModelError),
+    /// The store failed.
+    #[error("store failed")]
+    Store(#[from] StoreError),
+    /// A stream can't be folded: the log is corrupt there, or a newer build wrote it.
+    #[error("a stream can't be folded")]
+    Unfoldable {
+        /// Where.
+        #[source]
+        source: crate::domain::Impossible,
+    },
+    /// A value that the program itself made can't be written.
+    #[error("answer can't be written")]
+    Encode(#[from] serde_json::Error),
+    /// A part of the program panicked.
+    #[error("panic")]
+    Panic,
+}
+
+impl From<Refusal> for ApiError {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl ApiError {
+    /// A field that can't be right.
+    pub fn field(name: &str, sentence: impl Into<String>) -> Self {
+        Self::Invalid { code: "invalid_field", field: Some(name.to_owned()), sentence: sentence.into() }
+    }
+}
+
+struct Shown {
+    status: StatusCode,
+    code: String,
+    sentence: String,
+    next_step: String,
+    extra: Map<String, Value>,
+    retry_after: bool,
+}
+
+impl Shown {
+    fn new(
+        status: StatusCode,
+        code: &str,
+        sentence: impl Into<String>,
+        next_step: impl Into<String>,
+    ) -> Self {
+        Self {
+            status,
+            code: code.to_owned(),
+            sentence: sentence.into(),
+            next_step: next_step.into(),
+            extra: Map::new(),
+            retry_after: false,
+        }
+    }
+
+    fn with(mut self, name: &str, value: Value) -> Self {
+        self.extra.insert(name.to_owned(), value);
+        self
+    }
+
+    fn later(mut self) -> Self {
+        self.retry_after = true;
+        self
+    }
+}
+
+fn refused(refusal: &Refusal) -> Shown {
+    let status = match refusal.kind {
+        RefusalKind::Invalid => StatusCode::BAD_REQUEST,
+        RefusalKind::NotFound => StatusCode::NOT_FOUND,
+        RefusalKind::Forbidden => StatusCode::FORBIDDEN,
+        RefusalKind::Conflict => StatusCode::CONFLICT,
+        RefusalKind::Unprocessable => StatusCode::UNPROCESSABLE_ENTITY,
+    };
+    Shown::new(status, &refusal.code, &refusal.sentence, &refusal.next_step)
+        .with("reason_code", json!(refusal.code))
+}
+
+fn outage() -> Shown {
+    Shown::new(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "database_unavailable",
+        "the database doesn't answer",
+        "Send the same request again in a few seconds.",
+    )
+    .later()
+}
+
+fn internal() -> Shown {
+    Shown::new(
+        StatusCode::INTERNAL_SERVER_ERROR,
+        "internal_error",
+        "something went wrong in the server",
+        "Send the request again; if it stays, look in the server's log for the request id.",
+    )
+}
+
+fn store(error: &StoreError) -> Shown {
+    if error.is_outage() { outage() } else { internal() }
+}
+
+fn app(error: &AppError) -> Shown {
+    match error {
+        AppError::Refused(refusal) => refused(refusal),
+        AppError::IdempotencyKeyReused => Shown::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "idempotency_key_reused",
+            "this idempotency key was used for another request",
+            "Use a fresh key for another request.",
+        ),
+        AppError::Overloaded { .. } => Shown::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "overloaded",
+            "the server has more commands than it can write",
+            "Send the same request again in a second.",
+        )
+        .later(),
+        AppError::Conflict => Shown::new(
+            StatusCode::CONFLICT,
+            "contended",
+            "others changed the same things again and again; nothing was done",
+            "Send the same request again.",
+        ),
+        AppError::Unavailable { .. } => outage(),
+        AppError::Stopping => Shown::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "stopping",
+            "the server is stopping",
+            "Send the same request again in a few seconds.",
+        )
+        .later(),
+        AppError::Corrupt { .. } | AppError::Event(_) | AppError::ReadModel(_) | AppError::Store(_) => {
+            internal()
+        }
+    }
+}
+
+/// The whole table: error → status, code, sentence, next step.
+fn shown(error: &ApiError) -> Shown {
+    match error {
+        ApiError::Refused(refusal) => refused(refusal),
+        ApiError::Unauthenticated => Shown::new(
+            StatusCode::UNAUTHORIZED,
+            "unauthenticated",
+            "no valid token came with the request",
+            "Sign in with `multica login`, or send a valid token.",
+        ),
+        ApiError::Forbidden { code, sentence } => Shown::new(
+            StatusCode::FORBIDDEN,
+            code,
+            *sentence,
+            "Ask an admin of the workspace, or use another token.",
+        ),
+        ApiError::MethodNotAllowed => Shown::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "method_not_allowed",
+            "this route doesn't know that method",
+            "Look at the API's table of routes.",
+        ),
+        ApiError::NotFound(what) => refused(&Refusal::not_found(what)),
+        ApiError::Ambiguous { matches } => Shown::new(
+            StatusCode::CONFLICT,
+            "ambiguous_reference",
+            "the reference fits more than one thing",
+            "Use one of the full names.",
+        )
+        .with("matches", json!(matches)),
+        ApiError::Invalid { code, field, sentence } => {
+            let shown =
+                Shown::new(StatusCode::BAD_REQUEST, code, sentence, "Correct the request and send it again.");
+            match field {
+                Some(field) => shown.with("field", json!(field)),
+                None => shown,
+            }
+        }
+        ApiError::TooLarge { limit } => Shown::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "body_too_large",
+            format!("the body has more than {limit} bytes"),
+            "Send less at once.",
+        ),
+        ApiError::UnknownHost => Shown::new(
+            StatusCode::MISDIRECTED_REQUEST,
+            "unknown_host",
+            "this server doesn't answer under that host name",
+            "Use the address that the server printed, or add the name with --host.",
+        ),
+        ApiError::TimedOut => Shown::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "timed_out",
+            "the answer took too long",
+            "Send the same request again.",
+        )
+        .later(),
+        ApiError::Behind { at, wanted } => Shown::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "behind",
+            format!("this reader is at {at}, not yet at {wanted}"),
+            "Read again in a second.",
+        )
+        .with("position", json!(at))
+        .later(),
+        ApiError::App(error) => app(error),
+        ApiError::Read(ReadModelError::Store(error)) | ApiError::Store(error) => store(error),
+        ApiError::Read(_) | ApiError::Unfoldable { .. } | ApiError::Encode(_) | ApiError::Panic => internal(),
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let shown = shown(&self);
+        if shown.status.is_server_error() {
+            tracing::error!(code = %shown.code, error = %Chain(&self), "request failed");
+        }
+        let problem = Problem {
+            kind: "about:blank".to_owned(),
+            title: shown.status.canonical_reason().unwrap_or("Error").to_owned(),
+            status: shown.status.as_u16(),
+            detail: shown.sentence.clone(),
+            error: shown.sentence,
+            code: shown.code,
+            next_step: shown.next_step,
+            extra: shown.extra,
+        };
+        let mut response = (shown.status, Json(problem)).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if shown.retry_after {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        if shown.status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}

@@ -1,0 +1,143 @@
+//! Why a task stands where it stands: the facts are gathered here, the explanation is the domain's.
+
+use serde_json::{Value, json};
+
+use super::App;
+use super::auth::Identity;
+use super::error::ApiError;
+use super::objects::task::task;
+use super::objects::{Loaded, time};
+use crate::domain::Event;
+use crate::domain::directory::{self, Directory};
+use crate::domain::task::explain::{AgentFacts, Cause, DaemonFacts, Facts, Since, explain};
+use crate::domain::task::{Task, TaskEvent};
+use crate::kernel::ids::{StreamId, TaskId, WorkspaceId};
+use crate::readmodel::activity::Called;
+use crate::readmodel::{agent_roster, runtime_presence, task_status};
+use crate::store::{heartbeat, read, reservations};
+
+/// A task's explanation.
+///
+/// # Errors
+/// `not_found`; what went wrong with the database.
+pub async fn of(app: &App, who: &Identity, id: TaskId) -> Result<Value, ApiError> {
+    let loaded = task(app, who.workspace, id).await?;
+    let state = &loaded.state;
+    let directory = directory_of(app, state).await?;
+    let mut events = loaded.events.clone();
+    events.extend(directory.iter().flat_map(|directory| directory.events.iter().cloned()));
+    let names = Called::load(&app.store, &app.registry, &events).await?;
+    let facts = Facts {
+        directory: directory.as_ref().map(|directory| &directory.state),
+        daemon: daemon(app, who.workspace, state).await?,
+        agent: agent(app, who.workspace, state).await?,
+        conversation: conversation(app, state).await?,
+        ahead: ahead(app, who.workspace, state).await?,
+        since: since(&loaded, directory.as_ref()),
+        names: &names,
+    };
+    let explained = explain(state, &facts);
+    Ok(json!({
+        "task_id": id, "name": state.name(), "status": state.status().name(),
+        "sentence": explained.sentence, "since": time(explained.since),
+        "causes": explained.causes.iter().map(cause).collect::<Vec<_>>(),
+        "ends_when": explained.ends_when, "commands": explained.commands,
+    }))
+}
+
+fn cause(cause: &Cause) -> Value {
+    let link = cause.link.as_ref().map(|link| json!({"rel": link.rel, "id": link.id, "label": link.label}));
+    json!({"sentence": cause.sentence, "since": time(cause.since), "link": link})
+}
+
+async fn directory_of(app: &App, task: &Task) -> Result<Option<Loaded<Directory>>, ApiError> {
+    let Some(id) = task.claim().and_then(|claim| claim.directory) else { return Ok(None) };
+    let events = read::stream(&app.store, directory::state::stream(id)).await?;
+    let state = directory::state::fold(&events).map_err(|source| ApiError::Unfoldable { source })?;
+    Ok(state.map(|state| Loaded { state, events }))
+}
+
+async fn daemon(app: &App, workspace: WorkspaceId, task: &Task) -> Result<DaemonFacts, ApiError> {
+    let name = &task.facts.daemon;
+    let stream = StreamId::of_daemon(workspace, name);
+    let taken = reservations::with_prefix(&app.store, &format!("daemon/{stream}/slot/")).await?.len();
+    let slots_taken = u32::try_from(taken).unwrap_or(u32::MAX);
+    let slots = app.limits.daemon_slots;
+    let Some(found) = runtime_presence::daemon(&app.store, &app.registry, workspace, name).await? else {
+        return Ok(DaemonFacts { slots_taken, slots, ..DaemonFacts::default() });
+    };
+    let beats = heartbeat::of(&app.store, &[stream]).await?;
+    let row = found.row;
+    Ok(DaemonFacts {
+        known: true,
+        online: row.online && !row.dead && !row.signed_off,
+        runtime_online: row.runtimes.iter().any(|runtime| runtime.id == task.facts.runtime && runtime.online),
+        draining: row.draining,
+        last_seen: beats.first().map(|beat| beat.last_seen),
+        slots_taken,
+        slots,
+    })
+}
+
+async fn agent(app: &App, workspace: WorkspaceId, task: &Task) -> Result<AgentFacts, ApiError> {
+    let id = task.facts.agent;
+    let taken = reservations::with_prefix(&app.store, &format!("agent/{id}/slot/")).await?.len();
+    let row = agent_roster::of(&app.store, &app.registry, workspace, id).await?;
+    Ok(AgentFacts {
+        archived: row.as_ref().is_some_and(|row| row.archived),
+        slots_taken: u32::try_from(taken).unwrap_or(u32::MAX),
+        slots: row.map_or(0, |row| row.max_concurrent_tasks),
+    })
+}
+
+async fn conversation(app: &App, task: &Task) -> Result<Option<TaskId>, ApiError> {
+    let key = format!("conversation/{}/{}", task.facts.issue, task.facts.agent);
+    let held = reservations::with_prefix(&app.store, &key).await?;
+    Ok(held.values().map(|held| TaskId(held.holder)).find(|holder| *holder != task.id))
+}
+
+async fn ahead(app: &App, workspace: WorkspaceId, task: &Task) -> Result<u32, ApiError> {
+    let runtimes = [task.facts.runtime];
+    let waiting = task_status::candidates(&app.store, &app.registry, workspace, &runtimes, 1_000).await?;
+    let before = waiting.iter().position(|waiting| *waiting == task.id).unwrap_or(0);
+    Ok(u32::try_from(before).unwrap_or(u32::MAX))
+}
+
+fn since(task: &Loaded<Task>, directory: Option<&Loaded<Directory>>) -> Since {
+    let status = task
+        .events
+        .iter()
+        .rev()
+        .find(|envelope| matches!(&envelope.event, Event::Task(event) if changes_status(event)))
+        .and_then(|envelope| envelope.recorded_at);
+    let holder = directory.and_then(|directory| {
+        let holder = directory.state.holder.as_ref()?.who.task;
+        directory
+            .events
+            .iter()
+            .rev()
+            .find(|envelope| {
+                matches!(&envelope.event,
+                    Event::Directory(directory::DirectoryEvent::Acquired(e)) if e.task == holder)
+                    || matches!(&envelope.event,
+                        Event::Directory(directory::DirectoryEvent::Promoted(e)) if e.task == holder)
+            })
+            .and_then(|envelope| envelope.recorded_at)
+    });
+    Since { status, holder }
+}
+
+const fn changes_status(event: &TaskEvent) -> bool {
+    matches!(
+        event,
+        TaskEvent::Queued(_)
+            | TaskEvent::Claimed(_)
+            | TaskEvent::ClaimReleased(_)
+            | TaskEvent::Parked(_)
+            | TaskEvent::Promoted(_)
+            | TaskEvent::Started(_)
+            | TaskEvent::Completed(_)
+            | TaskEvent::Failed(_)
+            | TaskEvent::Cancelled(_)
+    )
+}

@@ -1,0 +1,279 @@
+//! The live feed: server-sent events, one for each event of the log that the reader may see.
+//!
+//! Invariants: a reader subscribes to the head first and catches up from the log then, so that nothing
+//! falls between; positions rise and never repeat; `Last-Event-ID` beats `?after=`; what a filter hides
+//! shows as one position frame a second at most; the stream ends when the server stops.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, header};
+use axum::response::sse::{Event as Frame, Sse};
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use serde_json::json;
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+use tokio_stream::wrappers::ReceiverStream;
+
+use super::App;
+use super::auth::Identity;
+use super::body::Query;
+use super::error::ApiError;
+use crate::domain::Envelope;
+use crate::kernel::error_chain::Chain;
+use crate::kernel::ids::WorkspaceId;
+use crate::readmodel::activity;
+use crate::store::read;
+use crate::wire::feed::{Entry, PositionFrame};
+
+/// Events read at once.
+const PAGE: i64 = 500;
+/// Frames that a slow reader may be behind.
+const ROOM: usize = 256;
+/// Between two position frames for what a filter hides.
+const HIDDEN: Duration = Duration::from_secs(1);
+
+/// `GET /api/feed?after=&limit=&project=&agent=&type=&directory=&task=`.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct Asked {
+    after: Option<i64>,
+    limit: Option<usize>,
+    project: Option<String>,
+    agent: Option<String>,
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    directory: Option<String>,
+    task: Option<String>,
+}
+
+impl Asked {
+    // Not flattened: a query's numbers would be read as texts.
+    fn filter(&self) -> Filter {
+        Filter {
+            project: self.project.clone(),
+            agent: self.agent.clone(),
+            kind: self.kind.clone(),
+            directory: self.directory.clone(),
+            task: self.task.clone(),
+        }
+    }
+}
+
+/// Which entries a reader wants; all that it may see when nothing is said.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    project: Option<String>,
+    agent: Option<String>,
+    kind: Option<String>,
+    directory: Option<String>,
+    task: Option<String>,
+}
+
+impl Filter {
+    /// Whether an entry is wanted. `type` is a whole type (`task.started`) or a family (`task`).
+    #[must_use]
+    pub fn wants(&self, entry: &Entry) -> bool {
+        let of_type = self.kind.as_ref().is_none_or(|kind| {
+            entry.event_type == *kind
+                || entry.event_type.split_once('.').is_some_and(|(family, _)| family == kind)
+        });
+        let speaks_of = |rel: &str, wanted: &Option<String>| {
+            wanted.as_ref().is_none_or(|id| {
+                (entry.stream.kind == rel && entry.stream.id == *id)
+                    || entry.links.iter().any(|link| link.rel == rel && link.id == *id)
+            })
+        };
+        of_type
+            && speaks_of("project", &self.project)
+            && speaks_of("agent", &self.agent)
+            && speaks_of("directory", &self.directory)
+            && speaks_of("task", &self.task)
+    }
+}
+
+/// Answers with a stream or with a page, as the reader accepts.
+///
+/// # Errors
+/// A position that is none; what went wrong with the database.
+pub async fn feed(
+    State(app): State<App>,
+    who: Identity,
+    headers: HeaderMap,
+    Query(asked): Query<Asked>,
+) -> Result<Response, ApiError> {
+    let accepts = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if accepts.contains("text/event-stream") {
+        return stream(app, who.workspace, &headers, asked).await;
+    }
+    page(app, who.workspace, asked).await
+}
+
+async fn page(app: App, workspace: WorkspaceId, asked: Asked) -> Result<Response, ApiError> {
+    let limit = asked.limit.unwrap_or(100).clamp(1, 1_000);
+    let mut after = asked.after.unwrap_or(0).max(0);
+    let filter = asked.filter();
+    let mut entries = Vec::new();
+    loop {
+        let events = read::range(&app.store, after, PAGE).await?;
+        let more = events.len() >= usize::try_from(PAGE).unwrap_or(usize::MAX);
+        for entry in mine(&app, workspace, events, &mut after).await? {
+            if entries.len() >= limit {
+                break;
+            }
+            if filter.wants(&entry) {
+                entries.push(entry);
+            }
+        }
+        if entries.len() >= limit {
+            after = entries.last().map_or(after, |entry| entry.position);
+        }
+        if entries.len() >= limit || !more {
+            break;
+        }
+    }
+    let head = *app.store.head().borrow();
+    Ok(Json(json!({"entries": entries, "position": after, "head": head.max(after)})).into_response())
+}
+
+/// The entries of this workspace among the events; moves `after` past them.
+async fn mine(
+    app: &App,
+    workspace: WorkspaceId,
+    events: Vec<Envelope>,
+    after: &mut i64,
+) -> Result<Vec<Entry>, ApiError> {
+    if let Some(last) = events.last().and_then(|event| event.position) {
+        *after = last;
+    }
+    let events: Vec<Envelope> = events.into_iter().filter(|event| event.workspace == workspace).collect();
+    Ok(activity::entries(&app.store, &app.registry, &events).await?)
+}
+
+async fn stream(
+    app: App,
+    workspace: WorkspaceId,
+    headers: &HeaderMap,
+    asked: Asked,
+) -> Result<Response, ApiError> {
+    // Subscribed before the first read: what is appended in between wakes the reader.
+    let head = app.store.head();
+    let last_seen = match headers.get("last-event-id").map(|value| value.to_str().unwrap_or("-")) {
+        None | Some("") => None,
+        Some(text) => Some(text.parse::<i64>().map_err(|_| {
+            ApiError::field("Last-Event-ID", "`Last-Event-ID` is a position: a whole number")
+        })?),
+    };
+    let after = match last_seen.or(asked.after) {
+        Some(after) => after.max(0),
+        None => read::head(&app.store).await?,
+    };
+    let (frames, receiver) = mpsc::channel(ROOM);
+    let reader = Reader { app, workspace, filter: asked.filter(), head, at: after, said: after, frames };
+    tokio::spawn(reader.run());
+    let mut response = Sse::new(ReceiverStream::new(receiver)).into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, header::HeaderValue::from_static("no-store"));
+    headers.insert("x-accel-buffering", header::HeaderValue::from_static("no"));
+    Ok(response)
+}
+
+struct Reader {
+    app: App,
+    workspace: WorkspaceId,
+    filter: Filter,
+    head: watch::Receiver<i64>,
+    /// The last position looked at.
+    at: i64,
+    /// The last position that the reader was told.
+    said: i64,
+    frames: mpsc::Sender<Result<Frame, Infallible>>,
+}
+
+/// The reader is gone.
+struct Gone;
+
+impl Reader {
+    async fn run(mut self) {
+        let shutdown = self.app.shutdown.clone();
+        tokio::select! {
+            () = shutdown.cancelled() => {}
+            _ = self.follow() => {}
+        }
+    }
+
+    async fn follow(&mut self) -> Result<(), Gone> {
+        let mut last_frame = Instant::now();
+        loop {
+            self.head.borrow_and_update();
+            let before = self.said;
+            match self.catch_up().await {
+                Ok(sent) => sent?,
+                // The database is away: the stream stays, the reader waits.
+                Err(error) => {
+                    tracing::warn!(error = %Chain(&error), "the feed can't read the log, trying again");
+                    tokio::time::sleep(HIDDEN).await;
+                    continue;
+                }
+            }
+            if self.said != before {
+                last_frame = Instant::now();
+            }
+            let hidden = self.at > self.said;
+            let due = last_frame + if hidden { HIDDEN } else { self.app.limits.feed_keep_alive.duration() };
+            tokio::select! {
+                changed = self.head.changed() => {
+                    if changed.is_err() {
+                        return Ok(());
+                    }
+                    if Instant::now() < due {
+                        continue;
+                    }
+                }
+                () = tokio::time::sleep_until(due) => {}
+                () = self.frames.closed() => return Err(Gone),
+            }
+            // Only now: what was appended since is read first.
+            if let Ok(sent) = self.catch_up().await {
+                sent?;
+            }
+            self.tell_position().await?;
+            last_frame = Instant::now();
+        }
+    }
+
+    async fn catch_up(&mut self) -> Result<Result<(), Gone>, ApiError> {
+        loop {
+            let events = read::range(&self.app.store, self.at, PAGE).await?;
+            if events.is_empty() {
+                return Ok(Ok(()));
+            }
+            let mut at = self.at;
+            for entry in mine(&self.app, self.workspace, events, &mut at).await? {
+                if !self.filter.wants(&entry) {
+                    continue;
+                }
+                let frame = frame("entry", entry.position, &entry)?;
+                if self.frames.send(Ok(frame)).await.is_err() {
+                    return Ok(Err(Gone));
+                }
+                self.said = entry.position;
+            }
+            self.at = at;
+        }
+    }
+
+    async fn tell_position(&mut self) -> Result<(), Gone> {
+        let head = (*self.head.borrow()).max(self.at);
+        let data = PositionFrame { position: self.at, head };
+        let frame = frame("position", self.at, &data).map_err(|_| Gone)?;
+        self.said = self.at;
+        self.frames.send(Ok(frame)).await.map_err(|_| Gone)
+    }
+}
+
+fn frame(name: &str, position: i64, data: &impl serde::Serialize) -> Result<Frame, ApiError> {
+    Ok(Frame::default().id(position.to_string()).event(name).data(serde_json::to_string(data)?))
+}

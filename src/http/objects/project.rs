@@ -1,0 +1,143 @@
+//! Projects, resources and agents.
+
+use serde_json::{Value, json};
+
+use super::{Loaded, Texts, ids, load, time};
+use crate::domain::agent::{self, Agent};
+use crate::domain::project::state::Resource;
+use crate::domain::project::{self, Project, ProjectEvent};
+use crate::domain::{ContentRef, Envelope, Event};
+use crate::http::App;
+use crate::http::error::ApiError;
+use crate::kernel::ids::{AgentId, ProjectId, ResourceId, WorkspaceId};
+
+/// Projects that aren't deleted.
+///
+/// # Errors
+/// See [`load`].
+pub async fn projects(
+    app: &App,
+    workspace: WorkspaceId,
+    ids: &[ProjectId],
+) -> Result<Vec<Loaded<Project>>, ApiError> {
+    let keys: Vec<_> = ids.iter().copied().map(project::evolve::stream).collect();
+    let loaded = load(app, workspace, &keys, project::evolve::fold).await?;
+    Ok(loaded.into_iter().filter(|project| !project.state.deleted).collect())
+}
+
+/// One project.
+///
+/// # Errors
+/// `not_found`; see [`load`].
+pub async fn project(app: &App, workspace: WorkspaceId, id: ProjectId) -> Result<Loaded<Project>, ApiError> {
+    projects(app, workspace, &[id]).await?.pop().ok_or(ApiError::NotFound("project"))
+}
+
+/// Projects as the API shows them.
+///
+/// # Errors
+/// What went wrong with the database.
+pub async fn project_values(
+    app: &App,
+    workspace: WorkspaceId,
+    projects: &[Loaded<Project>],
+) -> Result<Vec<Value>, ApiError> {
+    let references = projects
+        .iter()
+        .flat_map(|project| std::iter::once(&project.state.title).chain(project.state.description.iter()));
+    let texts = Texts::load(app, ids(references)).await?;
+    Ok(projects.iter().map(|project| project_value(workspace, project, &texts)).collect())
+}
+
+fn project_value(workspace: WorkspaceId, project: &Loaded<Project>, texts: &Texts) -> Value {
+    let state = &project.state;
+    json!({
+        "id": state.id, "workspace_id": workspace, "title": texts.of(&state.title),
+        "description": texts.or_null(state.description.as_ref()), "icon": null, "status": state.status,
+        "priority": state.priority, "lead_type": null, "lead_id": null, "start_date": null,
+        "due_date": null, "created_at": project.created_at(), "updated_at": project.updated_at(),
+        "resource_count": state.resources.len(),
+    })
+}
+
+/// A project's resources in their order.
+#[must_use]
+pub fn resource_values(workspace: WorkspaceId, project: &Loaded<Project>) -> Vec<Value> {
+    let mut resources: Vec<&Resource> = project.state.resources.iter().collect();
+    resources.sort_by_key(|resource| resource.position);
+    resources.into_iter().map(|resource| resource_value(workspace, project, resource)).collect()
+}
+
+/// One resource of a project.
+///
+/// # Errors
+/// `not_found`.
+pub fn one_resource(
+    workspace: WorkspaceId,
+    project: &Loaded<Project>,
+    id: ResourceId,
+) -> Result<Value, ApiError> {
+    let resource = project.state.resource(id).ok_or(ApiError::NotFound("resource"))?;
+    Ok(resource_value(workspace, project, resource))
+}
+
+fn resource_value(workspace: WorkspaceId, project: &Loaded<Project>, resource: &Resource) -> Value {
+    let attached = project.events.iter().find(|envelope| attaches(envelope, resource.id));
+    json!({
+        "id": resource.id, "project_id": project.state.id, "workspace_id": workspace,
+        "resource_type": resource.resource_type, "resource_ref": resource.resource_ref,
+        "label": resource.label, "position": resource.position, "verified": resource.verified,
+        "created_at": time(attached.and_then(|envelope| envelope.recorded_at)),
+        "created_by": attached.map(|envelope| envelope.actor.id.clone()),
+    })
+}
+
+fn attaches(envelope: &Envelope, id: ResourceId) -> bool {
+    matches!(&envelope.event, Event::Project(ProjectEvent::ResourceAttached(e)) if e.resource == id)
+}
+
+/// Agents, archived ones too.
+///
+/// # Errors
+/// See [`load`].
+pub async fn agents(
+    app: &App,
+    workspace: WorkspaceId,
+    ids: &[AgentId],
+) -> Result<Vec<Loaded<Agent>>, ApiError> {
+    let keys: Vec<_> = ids.iter().copied().map(agent::evolve::stream).collect();
+    load(app, workspace, &keys, agent::evolve::fold).await
+}
+
+/// Agents as the API shows them; `busy` says which have a run.
+///
+/// # Errors
+/// What went wrong with the database.
+pub async fn agent_values(
+    app: &App,
+    workspace: WorkspaceId,
+    agents: &[Loaded<Agent>],
+    busy: &[AgentId],
+) -> Result<Vec<Value>, ApiError> {
+    let references: Vec<&ContentRef> =
+        agents.iter().filter_map(|agent| agent.state.facts.instructions.as_ref()).collect();
+    let texts = Texts::load(app, ids(references)).await?;
+    Ok(agents
+        .iter()
+        .map(|agent| {
+            let Agent { id, facts, archived } = &agent.state;
+            let archived_at = if *archived { agent.updated_at() } else { Value::Null };
+            json!({
+                "id": id, "workspace_id": workspace, "runtime_id": facts.runtime, "runtime_bound": true,
+                "name": facts.name, "description": "", "provider": facts.provider,
+                "instructions": facts.instructions.as_ref().map_or("", |text| texts.of(text)),
+                "runtime_mode": "local", "runtime_config": {}, "custom_args": facts.custom_arguments,
+                "command": facts.command, "has_custom_env": false, "custom_env_key_count": 0,
+                "visibility": "workspace", "status": if busy.contains(id) { "working" } else { "idle" },
+                "max_concurrent_tasks": facts.max_concurrent_tasks, "model": facts.model,
+                "owner_id": facts.owner, "skills": [], "created_at": agent.created_at(),
+                "updated_at": agent.updated_at(), "archived_at": archived_at,
+            })
+        })
+        .collect())
+}

@@ -1,0 +1,215 @@
+//! Tasks.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::{Loaded, Texts, ids, load, time};
+use crate::domain::directory::{self, Directory};
+use crate::domain::task::{
+    self, Ending, Outcome, ParkedBecause, Phase, Status, Task, TaskEvent, Trigger, Usage,
+};
+use crate::domain::{ContentRef, Event};
+use crate::http::App;
+use crate::http::error::ApiError;
+use crate::kernel::ids::{DirectoryId, TaskId, WorkspaceId};
+
+/// Tasks.
+///
+/// # Errors
+/// See [`load`].
+pub async fn tasks(app: &App, workspace: WorkspaceId, ids: &[TaskId]) -> Result<Vec<Loaded<Task>>, ApiError> {
+    let keys: Vec<_> = ids.iter().copied().map(task::evolve::stream).collect();
+    load(app, workspace, &keys, task::evolve::fold).await
+}
+
+/// One task.
+///
+/// # Errors
+/// `not_found`; see [`load`].
+pub async fn task(app: &App, workspace: WorkspaceId, id: TaskId) -> Result<Loaded<Task>, ApiError> {
+    tasks(app, workspace, &[id]).await?.pop().ok_or(ApiError::NotFound("task"))
+}
+
+/// Tasks as the API shows them, with what parked ones wait for.
+///
+/// # Errors
+/// What went wrong with the database.
+pub async fn task_values(
+    app: &App,
+    workspace: WorkspaceId,
+    tasks: &[Loaded<Task>],
+) -> Result<Vec<Value>, ApiError> {
+    let texts = Texts::load(app, ids(tasks.iter().flat_map(|task| task_texts(task)))).await?;
+    let waits = Waits::load(app, workspace, tasks).await?;
+    Ok(tasks.iter().map(|task| task_value(workspace, task, &texts, &waits)).collect())
+}
+
+fn task_texts(task: &Loaded<Task>) -> Vec<&ContentRef> {
+    task.events
+        .iter()
+        .filter_map(|envelope| match &envelope.event {
+            Event::Task(TaskEvent::Completed(e)) => e.output.as_ref(),
+            Event::Task(TaskEvent::Failed(e)) => e.detail.as_ref(),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Directories that parked tasks wait for, and the names of who holds them.
+struct Waits {
+    directories: BTreeMap<DirectoryId, Directory>,
+    names: BTreeMap<TaskId, String>,
+}
+
+impl Waits {
+    async fn load(app: &App, workspace: WorkspaceId, tasks: &[Loaded<Task>]) -> Result<Self, ApiError> {
+        let mut ids: Vec<DirectoryId> = tasks
+            .iter()
+            .filter_map(|task| match &task.state.phase {
+                Phase::Parked(claim) => claim.directory,
+                Phase::Queued | Phase::Dispatched(_) | Phase::Running(_) | Phase::Ended { .. } => None,
+            })
+            .collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let keys: Vec<_> = ids.iter().copied().map(directory::state::stream).collect();
+        let loaded = load(app, workspace, &keys, directory::state::fold).await?;
+        let directories: BTreeMap<DirectoryId, Directory> = loaded
+            .into_iter()
+            .filter_map(|it| Some((DirectoryId(it.events.first()?.stream.id), it.state)))
+            .collect();
+        let holders: Vec<TaskId> = directories
+            .values()
+            .filter_map(|directory| directory.holder.as_ref())
+            .map(|holder| holder.who.task)
+            .collect();
+        let names = self::tasks(app, workspace, &holders).await?;
+        let names = names.into_iter().map(|task| (task.state.id, task.state.name())).collect();
+        Ok(Self { directories, names })
+    }
+
+    fn of(&self, task: &Loaded<Task>) -> Value {
+        let Phase::Parked(claim) = &task.state.phase else { return Value::Null };
+        let parked = task.events.iter().rev().find_map(|envelope| match &envelope.event {
+            Event::Task(TaskEvent::Parked(e)) => Some((e, envelope.recorded_at)),
+            _ => None,
+        });
+        let Some((parked, since)) = parked else { return Value::Null };
+        let directory = claim.directory.and_then(|id| self.directories.get(&id));
+        let holder = directory
+            .and_then(|directory| directory.holder.as_ref())
+            .map(|holder| holder.who.task)
+            .filter(|holder| *holder != task.state.id);
+        let place = directory.and_then(|directory| directory.place_in_line(task.state.id)).unwrap_or(0);
+        json!({
+            "directory_id": parked.directory, "label": parked.label, "holder_task_id": holder,
+            "holder_name": holder.and_then(|holder| self.names.get(&holder)), "place": place,
+            "because": because(parked.because), "since": time(since),
+        })
+    }
+}
+
+const fn because(because: ParkedBecause) -> &'static str {
+    match because {
+        ParkedBecause::Held => "held",
+        ParkedBecause::ForeignLock => "foreign_lock",
+        ParkedBecause::PromotionUnanswered => "promotion_unanswered",
+    }
+}
+
+#[derive(Default)]
+struct Times {
+    queued: Option<Timestamp>,
+    dispatched: Option<Timestamp>,
+    parked: Option<Timestamp>,
+    started: Option<Timestamp>,
+    completed: Option<Timestamp>,
+    usage: BTreeMap<u32, Vec<Usage>>,
+}
+
+impl Times {
+    fn of(task: &Loaded<Task>) -> Self {
+        let mut times = Self::default();
+        for envelope in &task.events {
+            let Event::Task(event) = &envelope.event else { continue };
+            let at = envelope.recorded_at;
+            match event {
+                TaskEvent::Queued(_) | TaskEvent::ClaimReleased(_) => {
+                    times.queued = at;
+                    times.dispatched = None;
+                }
+                TaskEvent::Claimed(_) | TaskEvent::Promoted(_) => times.dispatched = at,
+                TaskEvent::Parked(_) => times.parked = at,
+                TaskEvent::Started(_) => times.started = at,
+                TaskEvent::Completed(_) | TaskEvent::Failed(_) | TaskEvent::Cancelled(_) => {
+                    times.completed = at;
+                }
+                TaskEvent::UsageRecorded(e) => {
+                    times.usage.insert(e.generation, e.usage.clone());
+                }
+                _ => {}
+            }
+        }
+        times
+    }
+}
+
+fn task_value(workspace: WorkspaceId, task: &Loaded<Task>, texts: &Texts, waits: &Waits) -> Value {
+    let state = &task.state;
+    let facts = &state.facts;
+    let times = Times::of(task);
+    let (reason, ending) = match &state.phase {
+        Phase::Ended { outcome: Outcome::Completed { ending }, .. } => (None, Some(ending)),
+        Phase::Ended { outcome: Outcome::Failed { reason, ending }, .. } => {
+            (Some(reason.clone()), Some(ending))
+        }
+        Phase::Ended { outcome: Outcome::Cancelled { reason }, .. } => (reason.clone(), None),
+        Phase::Queued | Phase::Dispatched(_) | Phase::Parked(_) | Phase::Running(_) => (None, None),
+    };
+    let text = task_texts(task).last().map(|reference| texts.of(reference).to_owned());
+    let completed = state.status() == Status::Completed;
+    let result = match (&text, completed) {
+        (Some(output), true) => json!({"output": output, "branch_name": branch(ending)}),
+        _ => Value::Null,
+    };
+    let error = if completed { None } else { text };
+    let (kind, trigger_comment) = match &facts.trigger {
+        Trigger::Comment { comment } => ("comment", json!(comment)),
+        Trigger::Assignment | Trigger::Rerun { .. } | Trigger::Retry { .. } => ("direct", Value::Null),
+    };
+    let (retry_of, rerun_of) = match &facts.trigger {
+        Trigger::Retry { of, .. } => (json!(of), Value::Null),
+        Trigger::Rerun { of } => (Value::Null, json!(of)),
+        Trigger::Assignment | Trigger::Comment { .. } => (Value::Null, Value::Null),
+    };
+    let mut value = json!({
+        "id": state.id, "agent_id": facts.agent, "runtime_id": facts.runtime, "issue_id": facts.issue,
+        "workspace_id": workspace, "status": state.status().name(), "priority": facts.priority,
+        "dispatched_at": time(times.dispatched), "started_at": time(times.started),
+        "completed_at": time(times.completed), "result": result, "error": error,
+        "failure_reason": reason, "branch_name": branch(ending), "attempt": facts.attempt,
+        "max_attempts": facts.max_attempts, "parent_task_id": retry_of, "is_leader_task": false,
+        "created_at": task.created_at(), "trigger_comment_id": trigger_comment,
+        "delivered_comment_ids": [], "chat_session_id": null, "autopilot_run_id": null, "kind": kind,
+        "usage": times.usage.values().flatten().collect::<Vec<_>>(),
+    });
+    let ours = json!({
+        "name": state.name(), "generation": state.generation, "issue_key": facts.issue_key,
+        "agent_name": facts.agent_name, "provider": facts.provider, "daemon_id": facts.daemon,
+        "project_id": facts.project, "run": facts.run, "waiting": waits.of(task),
+        "queued_at": time(times.queued), "parked_at": time(times.parked), "retry_of_task_id": retry_of,
+        "rerun_of_task_id": rerun_of, "retried_by": state.retried_by,
+        "directory_id": state.claim().and_then(|claim| claim.directory),
+        "session_id": state.claim().and_then(|claim| claim.session_id.clone()),
+    });
+    if let (Some(value), Value::Object(ours)) = (value.as_object_mut(), ours) {
+        value.extend(ours);
+    }
+    value
+}
+
+fn branch(ending: Option<&Ending>) -> Option<String> {
+    ending.and_then(|ending| ending.branch.clone())
+}

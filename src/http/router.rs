@@ -1,0 +1,104 @@
+//! Every route: the table of contents of the API.
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::response::IntoResponse;
+use axum::routing::{delete, get, post};
+use tower_http::catch_panic::CatchPanicLayer;
+
+use super::error::ApiError;
+use super::routes::{agents, daemon, directories, issues, projects, sign_in, tasks, workspaces};
+use super::{App, feed, hosts, limits, position, routes};
+
+/// The whole API.
+pub fn router(app: App) -> Router {
+    let body = app.limits.body_bytes;
+    Router::new()
+        .merge(people())
+        .merge(work())
+        .nest("/api/daemon", machines())
+        .route("/health", get(routes::health))
+        .route("/api/feed", get(feed::feed))
+        .route("/api/verify", post(routes::verify))
+        .fallback(|| async { ApiError::NotFound("route").into_response() })
+        .method_not_allowed_fallback(|| async { ApiError::MethodNotAllowed.into_response() })
+        .layer(from_fn_with_state(app.clone(), position::wait))
+        .layer(DefaultBodyLimit::max(body))
+        .layer(CatchPanicLayer::custom(limits::panicked))
+        .layer(from_fn_with_state(app.clone(), limits::bound))
+        .layer(from_fn_with_state(app.clone(), hosts::check))
+        .layer(from_fn(limits::secure))
+        .with_state(app)
+}
+
+fn people() -> Router<App> {
+    Router::new()
+        .route("/api/me", get(workspaces::me))
+        .route("/api/workspaces", get(workspaces::list))
+        .route("/api/workspaces/{id}", get(workspaces::get))
+        .route("/api/workspaces/{id}/members", get(workspaces::members))
+        .route("/api/tokens", get(workspaces::tokens).post(workspaces::issue_token))
+        .route("/api/tokens/current/renew", post(workspaces::renew_token))
+        .route("/api/tokens/{id}", delete(workspaces::revoke_token))
+        .route("/api/sign-in-links", post(sign_in::link))
+        .route("/sign-in", get(sign_in::page).post(sign_in::sign_in))
+        .route("/sign-out", post(sign_in::sign_out))
+}
+
+fn work() -> Router<App> {
+    Router::new()
+        .route("/api/projects", get(projects::list).post(projects::create))
+        .route("/api/projects/{id}", get(projects::get).put(projects::update).delete(projects::remove))
+        .route("/api/projects/{id}/resources", get(projects::resources).post(projects::attach))
+        .route(
+            "/api/projects/{id}/resources/{rid}",
+            axum::routing::put(projects::update_resource).delete(projects::detach),
+        )
+        .route("/api/agents", get(agents::list).post(agents::create))
+        .route("/api/agents/{id}", get(agents::get))
+        .route("/api/agents/{id}/archive", post(agents::archive))
+        .route("/api/agents/{id}/tasks", get(tasks::of_agent))
+        .route("/api/squads", get(agents::squads))
+        .route("/api/issues", get(issues::list).post(issues::create))
+        .route("/api/issues/{id}", get(issues::get).put(issues::update))
+        .route("/api/issues/{id}/comments", get(issues::comments).post(issues::comment))
+        .route("/api/issues/{id}/task-runs", get(tasks::of_issue))
+        .route("/api/issues/{id}/active-task", get(tasks::active_of_issue))
+        .route("/api/issues/{id}/rerun", post(issues::rerun))
+        .route("/api/issues/{id}/tasks/{tid}/cancel", post(tasks::cancel_of_issue))
+        .route("/api/tasks", get(tasks::list))
+        .route("/api/tasks/{id}", get(tasks::get))
+        .route("/api/tasks/{id}/cancel", post(tasks::cancel))
+        .route("/api/tasks/{id}/messages", get(tasks::messages))
+        .route("/api/tasks/{id}/explain", get(tasks::explain))
+        .route("/api/tasks/{id}/history", get(tasks::history))
+        .route("/api/directories", get(directories::list))
+        .route("/api/directories/{id}", get(directories::get))
+        .route("/api/runtimes", get(agents::runtimes))
+        .route("/api/daemons", get(agents::daemons))
+        .route("/api/daemons/{id}/declare-dead", post(daemon::declare_dead))
+}
+
+fn machines() -> Router<App> {
+    Router::new()
+        .route("/workspaces", get(daemon::workspaces))
+        .route("/workspaces/{id}/runtime-profiles", get(daemon::runtime_profiles))
+        .route("/register", post(daemon::register))
+        .route("/heartbeat", post(daemon::heartbeat))
+        .route("/deregister", post(daemon::deregister))
+        .route("/drain", post(daemon::drain))
+        .route("/claim", post(daemon::claim))
+        .route("/tasks/claim", post(daemon::claim))
+        .route("/orders", get(daemon::orders))
+        .route("/orders/{id}/probed", post(daemon::probed))
+        .route("/runtimes/{id}/recover-orphans", post(daemon::recover_orphans))
+        .route("/runtimes/{id}/tasks/claim", post(daemon::claim_one))
+        .route("/runtimes/{id}/tasks/{tid}/prepare-lease", post(daemon::prepare_lease))
+        .route("/tasks/{id}/assignment", get(daemon::assignment))
+        .route("/tasks/{id}/status", get(daemon::status))
+        .route("/tasks/{id}/messages", post(daemon::messages).get(tasks::messages))
+        .route("/tasks/{id}/progress", post(daemon::progress))
+        .route("/tasks/{id}/wait-local-directory", post(daemon::wait_local_directory))
+        .route("/tasks/{id}/{report}", post(daemon::report))
+}

@@ -1,0 +1,244 @@
+//! Agents, and the runtimes and daemons they run on.
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{bounded, id};
+use crate::app::agent_write::{AgentArchive, AgentCreate};
+use crate::domain::agent::{CommandLine, Created};
+use crate::domain::task::Status;
+use crate::domain::workspace::Role;
+use crate::fold::runtime_presence::DaemonRow;
+use crate::http::App;
+use crate::http::auth::Identity;
+use crate::http::body::{Body, Query};
+use crate::http::error::ApiError;
+use crate::http::idempotency::{Call, at, content};
+use crate::http::objects::project::{agent_values, agents as load_agents};
+use crate::http::objects::time;
+use crate::kernel::ids::{AgentId, RuntimeId, StreamId, WorkspaceId};
+use crate::readmodel::found::Found;
+use crate::readmodel::{agent_roster, runtime_presence, task_status};
+use crate::store::heartbeat;
+
+/// `GET /api/agents?include_archived=`.
+#[derive(Debug, Deserialize)]
+pub struct Filter {
+    #[serde(default)]
+    include_archived: bool,
+}
+
+/// Oldest first.
+pub async fn list(
+    State(app): State<App>,
+    who: Identity,
+    Query(filter): Query<Filter>,
+) -> Result<Json<Vec<Value>>, ApiError> {
+    let rows =
+        agent_roster::of_workspace(&app.store, &app.registry, who.workspace, filter.include_archived).await?;
+    let ids: Vec<AgentId> = rows.iter().map(|found| found.row.id).collect();
+    Ok(Json(shown(&app, who.workspace, &ids).await?))
+}
+
+async fn shown(app: &App, workspace: WorkspaceId, ids: &[AgentId]) -> Result<Vec<Value>, ApiError> {
+    let loaded = load_agents(app, workspace, ids).await?;
+    let wanted = task_status::Wanted {
+        statuses: vec![Status::Dispatched.name().to_owned(), Status::Running.name().to_owned()],
+        limit: 1_000,
+        ..task_status::Wanted::default()
+    };
+    let busy = task_status::list(&app.store, &app.registry, workspace, &wanted).await?;
+    let busy: Vec<AgentId> = busy.iter().map(|found| found.row.agent).collect();
+    agent_values(app, workspace, &loaded, &busy).await
+}
+
+async fn one(app: &App, workspace: WorkspaceId, id: AgentId) -> Result<Value, ApiError> {
+    shown(app, workspace, &[id]).await?.pop().ok_or(ApiError::NotFound("agent"))
+}
+
+/// `GET /api/agents/{id}`.
+pub async fn get(
+    State(app): State<App>,
+    who: Identity,
+    Path(path): Path<String>,
+) -> Result<Json<Value>, ApiError> {
+    Ok(Json(one(&app, who.workspace, id(&path, "id")?).await?))
+}
+
+/// `POST /api/agents`.
+#[derive(Debug, Deserialize)]
+pub struct NewAgent {
+    name: String,
+    runtime_id: RuntimeId,
+    #[serde(default)]
+    instructions: Option<String>,
+    #[serde(default)]
+    model: Option<String>,
+    #[serde(default)]
+    max_concurrent_tasks: Option<u32>,
+    #[serde(default)]
+    custom_args: Option<Vec<String>>,
+    #[serde(default)]
+    command: Option<CommandBody>,
+}
+
+/// What a `command` agent starts.
+#[derive(Debug, Deserialize)]
+pub struct CommandBody {
+    program: String,
+    #[serde(default)]
+    arguments: Vec<String>,
+    #[serde(default)]
+    prompt: crate::domain::agent::PromptVia,
+}
+
+/// Creates an agent.
+pub async fn create(State(app): State<App>, call: Call, body: Body<NewAgent>) -> Result<Response, ApiError> {
+    let owner = call.who.user()?;
+    let asked = body.value;
+    let pointer = runtime_presence::runtime(&app.store, &app.registry, call.who.workspace, asked.runtime_id)
+        .await?
+        .ok_or(ApiError::NotFound("runtime"))?;
+    let instructions = match asked.instructions.filter(|text| !text.is_empty()) {
+        Some(text) => Some(content(&app, bounded(&app, &text, "instructions")?)),
+        None => None,
+    };
+    let facts = Created {
+        name: asked.name,
+        runtime: asked.runtime_id,
+        provider: pointer.provider,
+        instructions: instructions.as_ref().map(|text| text.reference.clone()),
+        model: asked.model,
+        command: asked.command.map(|command| CommandLine {
+            program: command.program,
+            arguments: command.arguments,
+            prompt: command.prompt,
+        }),
+        custom_arguments: asked.custom_args.unwrap_or_default(),
+        max_concurrent_tasks: asked.max_concurrent_tasks.unwrap_or(app.limits.agent_slots),
+        owner,
+    };
+    let decision = AgentCreate {
+        workspace: call.who.workspace,
+        agent: AgentId(app.world.uuid_v7()),
+        facts,
+        instructions,
+        daemon: pointer.daemon,
+    };
+    let done = call.submit(&app, "agent.create", &body.raw, decision).await?;
+    let new: AgentId = serde_json::from_value(done.result["agent"].clone())?;
+    let value = one(&app, call.who.workspace, new).await?;
+    Ok(at(done.position, (StatusCode::CREATED, Json(value))))
+}
+
+/// `POST /api/agents/{id}/archive`.
+pub async fn archive(
+    State(app): State<App>,
+    mut call: Call,
+    Path(path): Path<String>,
+) -> Result<Response, ApiError> {
+    let user = call.who.user()?;
+    let agent: AgentId = id(&path, "id")?;
+    let row = agent_roster::of(&app.store, &app.registry, call.who.workspace, agent)
+        .await?
+        .ok_or(ApiError::NotFound("agent"))?;
+    if row.owner != user {
+        call.who.must_be(Role::Admin)?;
+    }
+    call.who.daemon = None;
+    let decision = AgentArchive { workspace: call.who.workspace, agent };
+    let done = call.submit(&app, "agent.archive", &Value::Null, decision).await?;
+    Ok(at(done.position, Json(one(&app, call.who.workspace, agent).await?)))
+}
+
+/// `GET /api/squads`: there are none.
+pub async fn squads(_who: Identity) -> Json<Vec<Value>> {
+    Json(Vec::new())
+}
+
+/// Daemons with the time of their last heartbeat.
+struct Machines {
+    daemons: Vec<Found<DaemonRow>>,
+    seen: BTreeMap<StreamId, heartbeat::Heartbeat>,
+}
+
+impl Machines {
+    async fn load(app: &App, workspace: WorkspaceId) -> Result<Self, ApiError> {
+        let daemons = runtime_presence::daemons(&app.store, &app.registry, workspace).await?;
+        let streams: Vec<StreamId> = daemons.iter().map(|found| found.row.id).collect();
+        let beats = heartbeat::of(&app.store, &streams).await?;
+        let seen = beats.into_iter().map(|beat| (beat.stream, beat)).collect();
+        Ok(Self { daemons, seen })
+    }
+
+    fn last_seen(&self, row: &DaemonRow) -> Value {
+        time(self.seen.get(&row.id).map(|beat| beat.last_seen))
+    }
+}
+
+/// `GET /api/runtimes`.
+pub async fn runtimes(State(app): State<App>, who: Identity) -> Result<Json<Vec<Value>>, ApiError> {
+    let machines = Machines::load(&app, who.workspace).await?;
+    let mut values = Vec::new();
+    for found in &machines.daemons {
+        let row = &found.row;
+        for runtime in &row.runtimes {
+            values.push(json!({
+                "id": runtime.id, "workspace_id": who.workspace, "daemon_id": row.daemon,
+                "name": runtime.name, "custom_name": null, "runtime_mode": "local",
+                "provider": runtime.provider, "launch_header": null,
+                "status": if runtime.online { "online" } else { "offline" },
+                "device_info": row.device_name,
+                "metadata": {
+                    "version": runtime.version, "cli_version": row.cli_version,
+                    "capabilities": row.capabilities,
+                },
+                "owner_id": row.owner, "visibility": "private", "profile_id": null,
+                "last_seen_at": machines.last_seen(row), "created_at": time(row.created_at.timestamp()),
+                "updated_at": time(runtime.since.timestamp()),
+            }));
+        }
+    }
+    Ok(Json(values))
+}
+
+/// `GET /api/daemons`.
+pub async fn daemons(State(app): State<App>, who: Identity) -> Result<Json<Value>, ApiError> {
+    let machines = Machines::load(&app, who.workspace).await?;
+    let mut values = Vec::new();
+    for found in &machines.daemons {
+        let row = &found.row;
+        let tasks = task_status::of_daemon(&app.store, &app.registry, who.workspace, &row.daemon).await?;
+        let count = |wanted: &[Status]| tasks.iter().filter(|task| wanted.contains(&task.row.status)).count();
+        let silent = machines.seen.get(&row.id).map(|beat| beat.silent);
+        let unreachable = silent.is_some_and(|silent| silent >= app.limits.unreachable.duration());
+        let status = match (row.online, row.signed_off || row.dead) {
+            (true, _) if !unreachable => "online",
+            (_, true) => "offline",
+            _ => "unreachable",
+        };
+        let runtimes: Vec<Value> = row
+            .runtimes
+            .iter()
+            .map(|runtime| {
+                json!({"id": runtime.id, "provider": runtime.provider, "version": runtime.version,
+                    "name": runtime.name, "status": if runtime.online { "online" } else { "offline" }})
+            })
+            .collect();
+        values.push(json!({
+            "daemon_id": row.daemon, "machine_id": row.machine, "device_name": row.device_name,
+            "cli_version": row.cli_version, "os": row.os, "status": status, "draining": row.draining,
+            "last_seen_at": machines.last_seen(row), "runtimes": runtimes,
+            "capabilities": row.capabilities, "owner_id": row.owner,
+            "running": count(&[Status::Running, Status::Dispatched]),
+            "parked": count(&[Status::WaitingLocalDirectory]), "slots": app.limits.daemon_slots,
+        }));
+    }
+    Ok(Json(json!({"daemons": values})))
+}

@@ -1,0 +1,153 @@
+//! Claims: a daemon asks for work and gets assignments.
+//!
+//! Invariants: the same request key gets the same claim again; a request waits for work on the log's head,
+//! never by polling the database; a claim whose assignment can't be built is answered without it.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::daemon::{known, live};
+use super::id;
+use crate::app::decision::Committed;
+use crate::app::task_claim::TaskClaim;
+use crate::http::App;
+use crate::http::assign::build;
+use crate::http::auth::Identity;
+use crate::http::body::{Body, Query};
+use crate::http::error::ApiError;
+use crate::http::idempotency::{Call, at};
+use crate::kernel::ids::{RuntimeId, TaskId};
+use crate::readmodel::{runtime_presence, task_status};
+use crate::wire::daemon::{Assignment, ClaimAnswer, ClaimRequest};
+
+/// Most tasks of one claim.
+const MOST: i32 = 32;
+/// Candidates looked at for each task wanted: some are passed over for want of a slot.
+const CANDIDATES: i64 = 64;
+
+/// `POST /api/daemon/tasks/claim`.
+pub async fn claim(
+    State(app): State<App>,
+    mut call: Call,
+    body: Body<ClaimRequest>,
+) -> Result<Response, ApiError> {
+    let asked = body.value;
+    if asked.daemon_id.is_empty() {
+        return Err(ApiError::field("daemon_id", "`daemon_id` is missing"));
+    }
+    if asked.max_tasks < 0 {
+        return Err(ApiError::field("max_tasks", "`max_tasks` is not negative"));
+    }
+    call.who.speaks_for(&asked.daemon_id)?;
+    live(&known(&app, &call.who, &asked.daemon_id).await?, asked.incarnation)?;
+    let done = claimed(&app, &call, &asked, &body.raw).await?;
+    let tasks = assignments(&app, &call.who, &done).await?;
+    Ok(at(done.position, Json(ClaimAnswer { tasks })))
+}
+
+/// `POST /api/daemon/runtimes/{id}/tasks/claim`: one task, for old daemons.
+pub async fn claim_one(
+    State(app): State<App>,
+    mut call: Call,
+    Path(path): Path<String>,
+) -> Result<Response, ApiError> {
+    let runtime: RuntimeId = id(&path, "id")?;
+    let pointer = runtime_presence::runtime(&app.store, &app.registry, call.who.workspace, runtime)
+        .await?
+        .ok_or(ApiError::NotFound("runtime"))?;
+    call.who.speaks_for(&pointer.daemon)?;
+    let asked = ClaimRequest {
+        daemon_id: pointer.daemon,
+        runtime_ids: vec![runtime],
+        max_tasks: 1,
+        incarnation: None,
+        wait_ms: None,
+    };
+    let done = claimed(&app, &call, &asked, &Value::Null).await?;
+    let task = assignments(&app, &call.who, &done).await?.into_iter().next();
+    Ok(at(done.position, Json(json!({"task": task}))))
+}
+
+async fn claimed(app: &App, call: &Call, asked: &ClaimRequest, raw: &Value) -> Result<Committed, ApiError> {
+    let wait = app.limits.claim_poll.duration();
+    let wait = wait.min(std::time::Duration::from_millis(asked.wait_ms.unwrap_or(0)));
+    let deadline = tokio::time::Instant::now() + wait;
+    let max = usize::try_from(asked.max_tasks.min(MOST)).unwrap_or(0);
+    let workspace = call.who.workspace;
+    let mut head = app.store.head();
+    let mut first = true;
+    loop {
+        head.borrow_and_update();
+        let candidates =
+            task_status::candidates(&app.store, &app.registry, workspace, &asked.runtime_ids, CANDIDATES)
+                .await?;
+        let over = app.shutdown.is_cancelled() || tokio::time::Instant::now() >= deadline;
+        // The first round always asks the writer: under this key there may be a claim already.
+        if first || over || !candidates.is_empty() {
+            first = false;
+            let decision = TaskClaim {
+                workspace,
+                daemon: asked.daemon_id.clone(),
+                incarnation: asked.incarnation,
+                runtimes: asked.runtime_ids.clone(),
+                candidates,
+                max,
+                daemon_slots: app.limits.daemon_slots,
+            };
+            let done = call.submit(app, "task.claim", raw, decision).await?;
+            let some = done.result["tasks"].as_array().is_some_and(|tasks| !tasks.is_empty());
+            if some || over {
+                return Ok(done);
+            }
+        }
+        tokio::select! {
+            () = tokio::time::sleep_until(deadline) => {}
+            () = app.shutdown.cancelled() => {}
+            _ = head.changed() => {}
+        }
+    }
+}
+
+async fn assignments(app: &App, who: &Identity, done: &Committed) -> Result<Vec<Assignment>, ApiError> {
+    let mut tasks = Vec::new();
+    for claimed in done.result["tasks"].as_array().into_iter().flatten() {
+        let task: TaskId = serde_json::from_value(claimed["id"].clone())?;
+        let generation: u32 = serde_json::from_value(claimed["generation"].clone())?;
+        // A claim that was taken back since isn't in a repeated answer any more.
+        tasks.extend(build(app, who.workspace, task, generation).await?);
+    }
+    Ok(tasks)
+}
+
+/// `GET /api/daemon/tasks/{id}/assignment?generation=`.
+#[derive(Debug, Deserialize)]
+pub struct Asked {
+    generation: u32,
+}
+
+/// The assignment of a live claim, again.
+pub async fn assignment(
+    State(app): State<App>,
+    who: Identity,
+    Path(path): Path<String>,
+    Query(asked): Query<Asked>,
+) -> Result<Json<Assignment>, ApiError> {
+    let task: TaskId = id(&path, "id")?;
+    let row = task_status::of(&app.store, &app.registry, task)
+        .await?
+        .filter(|found| found.workspace == who.workspace)
+        .ok_or(ApiError::NotFound("task"))?;
+    let mut who = who;
+    who.speaks_for(&row.row.daemon)?;
+    build(&app, who.workspace, task, asked.generation).await?.map(Json).ok_or_else(|| {
+        crate::domain::Refusal::conflict(
+            "stale_generation",
+            format!("claim {} of {} isn't the live one", asked.generation, row.row.name),
+            "Forget this claim; the task went on without it.",
+        )
+        .into()
+    })
+}

@@ -1,0 +1,333 @@
+//! Daemons: they register, beat, drain, sign off, get orders.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::id;
+use crate::app::daemon_write::DaemonWrite;
+use crate::app::task_sweep::DaemonLost;
+use crate::domain::Refusal;
+use crate::domain::daemon::{DaemonCommand, FoundRuntime, Registration};
+use crate::domain::workspace::Role;
+use crate::fold::daemon_orders::{OrderKind, OrderRow};
+use crate::fold::runtime_presence::DaemonRow;
+use crate::http::App;
+use crate::http::auth::Identity;
+use crate::http::body::{Body, Query};
+use crate::http::error::ApiError;
+use crate::http::idempotency::{Call, at};
+use crate::kernel::digest;
+use crate::kernel::ids::{Incarnation, MachineId, OrderId, RuntimeId, StreamId, TaskId, digest_uuid};
+use crate::readmodel::found::Found;
+use crate::readmodel::{access, daemon_orders, directory_queue, runtime_presence, task_status};
+use crate::store::heartbeat;
+use crate::wire::daemon::{
+    Heartbeat, Order, OrderBody, Orders, Probed, Register, Registered, RegisteredRuntime,
+};
+
+pub use super::claims::{assignment, claim, claim_one};
+pub use super::reports::{
+    messages, prepare_lease, progress, recover_orphans, report, status, wait_local_directory,
+};
+
+/// `GET /api/daemon/workspaces`.
+pub async fn workspaces(State(app): State<App>, who: Identity) -> Result<Json<Value>, ApiError> {
+    let Json(values) = super::workspaces::list(State(app), who).await?;
+    let short = values.iter().map(|value| json!({"id": value["id"], "name": value["name"]}));
+    Ok(Json(short.collect()))
+}
+
+/// `GET /api/daemon/workspaces/{id}/runtime-profiles`: there are none.
+pub async fn runtime_profiles(_who: Identity, Path(path): Path<String>) -> Json<Value> {
+    Json(json!({"workspace_id": path, "runtime_profiles": []}))
+}
+
+/// `POST /api/daemon/register`.
+pub async fn register(
+    State(app): State<App>,
+    mut call: Call,
+    body: Body<Register>,
+) -> Result<Response, ApiError> {
+    let owner = call.who.user()?;
+    let asked = body.value;
+    call.who.speaks_for(&asked.daemon_id)?;
+    call.who.move_to(&app, asked.workspace_id).await?;
+    let daemon = asked.daemon_id.clone();
+    // Public daemons name neither machine nor process: both are derived from their id.
+    let derived = |label: &[u8]| digest_uuid(&[label, daemon.as_bytes()]);
+    let incarnation =
+        asked.incarnation.unwrap_or_else(|| Incarnation(derived(b"multica-public-incarnation")));
+    let registration = Registration {
+        workspace: call.who.workspace,
+        daemon: daemon.clone(),
+        machine: asked.machine_id.unwrap_or_else(|| MachineId(derived(b"multica-public-machine"))),
+        incarnation,
+        device_name: asked.device_name,
+        cli_version: asked.cli_version,
+        os: asked.os,
+        owner,
+        capabilities: asked.capabilities,
+        runtimes: asked
+            .runtimes
+            .into_iter()
+            .map(|found| FoundRuntime { provider: found.provider, version: found.version, name: found.name })
+            .collect(),
+    };
+    let workspace = call.who.workspace;
+    let decision = DaemonWrite {
+        workspace,
+        daemon: daemon.clone(),
+        command: DaemonCommand::Register(registration),
+        result: Value::Null,
+    };
+    let done = call.submit(&app, "daemon.register", &body.raw, decision).await?;
+    let stream = StreamId::of_daemon(workspace, &daemon);
+    heartbeat::beat(&app.store, stream, workspace, &daemon, incarnation).await?;
+    let row = known(&app, &call.who, &daemon).await?;
+    Ok(at(done.position, Json(registered(&app, &call.who, &row).await?)))
+}
+
+async fn registered(app: &App, who: &Identity, row: &DaemonRow) -> Result<Registered, ApiError> {
+    let workspace = access::workspace(&app.store, &app.registry, who.workspace).await?;
+    let repos = workspace.map(|found| found.row.repos).unwrap_or_default();
+    let mut urls: Vec<&str> = repos.iter().map(|repo| repo.url.as_str()).collect();
+    urls.sort_unstable();
+    let repos_version = digest::hex(&digest::sha256_plain(urls.join("\n").as_bytes()));
+    Ok(Registered {
+        runtimes: row
+            .runtimes
+            .iter()
+            .map(|runtime| RegisteredRuntime {
+                id: runtime.id,
+                name: runtime.name.clone(),
+                provider: runtime.provider.clone(),
+                status: if runtime.online { "online" } else { "offline" }.to_owned(),
+            })
+            .collect(),
+        repos: repos.iter().map(|repo| json!({"url": repo.url})).collect(),
+        repos_version,
+        settings: serde_json::Map::new(),
+    })
+}
+
+/// The daemon's row.
+///
+/// # Errors
+/// `not_found`: it has to register first.
+pub async fn known(app: &App, who: &Identity, daemon: &str) -> Result<DaemonRow, ApiError> {
+    let found = runtime_presence::daemon(&app.store, &app.registry, who.workspace, daemon).await?;
+    found.map(|found| found.row).ok_or(ApiError::NotFound("daemon"))
+}
+
+/// Refuses a process that isn't the registered one.
+///
+/// # Errors
+/// `daemon_superseded`.
+pub fn live(row: &DaemonRow, incarnation: Option<Incarnation>) -> Result<(), ApiError> {
+    match incarnation {
+        Some(incarnation) if incarnation != row.incarnation => Err(Refusal::conflict(
+            "daemon_superseded",
+            "another process of this daemon has registered since",
+            "Stop this process; the newer one goes on.",
+        )
+        .into()),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// `POST /api/daemon/heartbeat`.
+pub async fn heartbeat(
+    State(app): State<App>,
+    mut call: Call,
+    body: Body<Heartbeat>,
+) -> Result<Response, ApiError> {
+    let asked = body.value;
+    let workspace = call.who.workspace;
+    let daemon = match (asked.daemon_id, asked.runtime_id) {
+        (Some(daemon), _) => daemon,
+        (None, Some(runtime)) => {
+            runtime_presence::runtime(&app.store, &app.registry, workspace, runtime)
+                .await?
+                .ok_or(ApiError::NotFound("runtime"))?
+                .daemon
+        }
+        (None, None) => return Err(ApiError::field("daemon_id", "`daemon_id` is missing")),
+    };
+    call.who.speaks_for(&daemon)?;
+    let row = known(&app, &call.who, &daemon).await?;
+    live(&row, asked.incarnation)?;
+    let stream = StreamId::of_daemon(workspace, &daemon);
+    heartbeat::beat(&app.store, stream, workspace, &daemon, row.incarnation).await?;
+    let mut position = *app.store.head().borrow();
+    if row.runtimes.iter().any(|runtime| !runtime.online) && !row.signed_off {
+        let command =
+            DaemonCommand::ComeBack { incarnation: asked.incarnation, runtimes: Vec::new(), last_seen: None };
+        let decision = DaemonWrite { workspace, daemon, command, result: Value::Null };
+        position = call.submit(&app, "daemon.come_back", &body.raw, decision).await?.position;
+    }
+    Ok(at(position, Json(json!({"status": "ok"}))))
+}
+
+/// `POST /api/daemon/deregister`.
+#[derive(Debug, Deserialize)]
+pub struct Deregister {
+    #[serde(default)]
+    daemon_id: Option<String>,
+    #[serde(default)]
+    incarnation: Option<Incarnation>,
+    #[serde(default)]
+    runtime_ids: Vec<RuntimeId>,
+}
+
+/// A daemon signs off; its runtimes are offline.
+pub async fn deregister(
+    State(app): State<App>,
+    mut call: Call,
+    body: Body<Deregister>,
+) -> Result<Response, ApiError> {
+    let asked = body.value;
+    let workspace = call.who.workspace;
+    let daemon = match (asked.daemon_id, asked.runtime_ids.first()) {
+        (Some(daemon), _) => daemon,
+        (None, Some(runtime)) => {
+            runtime_presence::runtime(&app.store, &app.registry, workspace, *runtime)
+                .await?
+                .ok_or(ApiError::NotFound("runtime"))?
+                .daemon
+        }
+        (None, None) => return Err(ApiError::field("daemon_id", "`daemon_id` is missing")),
+    };
+    call.who.speaks_for(&daemon)?;
+    let command = DaemonCommand::Deregister { incarnation: asked.incarnation };
+    let decision = DaemonWrite { workspace, daemon, command, result: Value::Null };
+    let done = call.submit(&app, "daemon.deregister", &body.raw, decision).await?;
+    Ok(at(done.position, Json(json!({"status": "ok"}))))
+}
+
+/// `POST /api/daemon/drain`.
+#[derive(Debug, Deserialize)]
+pub struct Drain {
+    daemon_id: String,
+    incarnation: Incarnation,
+    #[serde(default)]
+    ended: bool,
+}
+
+/// A daemon takes no new claims, or takes them again.
+pub async fn drain(State(app): State<App>, mut call: Call, body: Body<Drain>) -> Result<Response, ApiError> {
+    let Drain { daemon_id, incarnation, ended } = body.value;
+    call.who.speaks_for(&daemon_id)?;
+    let command = if ended {
+        DaemonCommand::EndDrain { incarnation }
+    } else {
+        DaemonCommand::StartDrain { incarnation }
+    };
+    let decision =
+        DaemonWrite { workspace: call.who.workspace, daemon: daemon_id, command, result: Value::Null };
+    let done = call.submit(&app, "daemon.drain", &body.raw, decision).await?;
+    Ok(at(done.position, Json(json!({"status": "ok"}))))
+}
+
+/// `GET /api/daemon/orders?daemon_id=&after=&wait_ms=`.
+#[derive(Debug, Deserialize)]
+pub struct OrdersAsked {
+    daemon_id: String,
+    #[serde(default)]
+    after: i64,
+    #[serde(default)]
+    wait_ms: u64,
+    incarnation: Option<Incarnation>,
+}
+
+/// Open orders, as soon as there are some.
+pub async fn orders(
+    State(app): State<App>,
+    mut who: Identity,
+    Query(asked): Query<OrdersAsked>,
+) -> Result<Json<Orders>, ApiError> {
+    who.speaks_for(&asked.daemon_id)?;
+    live(&known(&app, &who, &asked.daemon_id).await?, asked.incarnation)?;
+    let stream = StreamId::of_daemon(who.workspace, &asked.daemon_id);
+    let wait = app.limits.order_poll.duration().min(std::time::Duration::from_millis(asked.wait_ms));
+    let deadline = tokio::time::Instant::now() + wait;
+    let mut head = app.store.head();
+    loop {
+        head.borrow_and_update();
+        let found = daemon_orders::after(&app.store, &app.registry, stream, asked.after).await?;
+        let orders: Vec<Order> = found.into_iter().filter_map(order).collect();
+        let over = app.shutdown.is_cancelled() || tokio::time::Instant::now() >= deadline;
+        if !orders.is_empty() || over {
+            let after = orders.iter().map(|order| order.position).max().unwrap_or(asked.after);
+            return Ok(Json(Orders { orders, after }));
+        }
+        tokio::select! {
+            () = tokio::time::sleep_until(deadline) => {}
+            () = app.shutdown.cancelled() => {}
+            _ = head.changed() => {}
+        }
+    }
+}
+
+fn order(found: Found<OrderRow>) -> Option<Order> {
+    let Found { position, row, .. } = found;
+    let body = match row.order_kind {
+        OrderKind::Cancel => OrderBody::Cancel { task: row.task?, generation: row.generation? },
+        OrderKind::Promoted => {
+            OrderBody::Promoted { task: row.task?, generation: row.generation?, directory: row.directory? }
+        }
+        OrderKind::Probe => OrderBody::Probe { path: row.path? },
+    };
+    Some(Order { id: row.id, position, body })
+}
+
+/// `POST /api/daemon/orders/{id}/probed`.
+pub async fn probed(
+    State(app): State<App>,
+    mut call: Call,
+    Path(path): Path<String>,
+    body: Body<Probed>,
+) -> Result<Response, ApiError> {
+    let order: OrderId = id(&path, "id")?;
+    let Probed { daemon_id, result } = body.value;
+    call.who.speaks_for(&daemon_id)?;
+    let command = DaemonCommand::RecordProbe { order, result };
+    let decision =
+        DaemonWrite { workspace: call.who.workspace, daemon: daemon_id, command, result: Value::Null };
+    let done = call.submit(&app, "daemon.probed", &body.raw, decision).await?;
+    Ok(at(done.position, Json(json!({"status": "ok"}))))
+}
+
+/// `POST /api/daemons/{id}/declare-dead`: its owner or an admin gives a machine up.
+pub async fn declare_dead(
+    State(app): State<App>,
+    call: Call,
+    Path(daemon): Path<String>,
+) -> Result<Response, ApiError> {
+    let user = call.who.user()?;
+    let workspace = call.who.workspace;
+    let row = known(&app, &call.who, &daemon).await?;
+    if row.owner != user {
+        call.who.must_be(Role::Admin)?;
+    }
+    let tasks = task_status::of_daemon(&app.store, &app.registry, workspace, &daemon)
+        .await?
+        .into_iter()
+        .map(|task| (task.row.id, TaskId(app.world.uuid_v7())))
+        .collect();
+    let directories = directory_queue::held_by_daemon(&app.store, &app.registry, workspace, &daemon).await?;
+    let beats = heartbeat::of(&app.store, &[row.id]).await?;
+    let decision = DaemonLost {
+        workspace,
+        daemon: daemon.clone(),
+        reason: "by_member".to_owned(),
+        last_seen: beats.first().map(|beat| beat.last_seen),
+        tasks,
+        directories,
+        daemon_slots: app.limits.daemon_slots,
+    };
+    let done = call.submit(&app, "daemon.declare_dead", &Value::Null, decision).await?;
+    Ok(at(done.position, Json(done.result).into_response()))
+}

@@ -1,0 +1,250 @@
+//! Tasks: lists, one by any reference, its transcript, its story, its end.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{id, issues, optional_id};
+use crate::app::task_cancel::TaskCancel;
+use crate::domain::directory;
+use crate::domain::task::{Status, TaskEvent};
+use crate::domain::{Envelope, Event, StreamKey};
+use crate::http::App;
+use crate::http::auth::Identity;
+use crate::http::body::Query;
+use crate::http::error::ApiError;
+use crate::http::idempotency::{Call, at};
+use crate::http::objects::task::{task, task_values, tasks};
+use crate::kernel::ids::{DirectoryId, TaskId, WorkspaceId};
+use crate::readmodel::{activity, task_status};
+use crate::store::{read, transcript};
+
+/// Statuses of tasks that aren't over.
+const ACTIVE: [Status; 5] =
+    [Status::Deferred, Status::Queued, Status::Dispatched, Status::WaitingLocalDirectory, Status::Running];
+
+/// `GET /api/tasks`.
+#[derive(Debug, Deserialize)]
+pub struct Filter {
+    status: Option<String>,
+    #[serde(default)]
+    active: bool,
+    project_id: Option<String>,
+    agent_id: Option<String>,
+    issue_id: Option<String>,
+    limit: Option<i64>,
+}
+
+/// Newest first.
+pub async fn list(
+    State(app): State<App>,
+    who: Identity,
+    Query(filter): Query<Filter>,
+) -> Result<Json<Value>, ApiError> {
+    let statuses = match (&filter.status, filter.active) {
+        (Some(status), _) => status.split(',').map(str::to_owned).collect(),
+        (None, true) => ACTIVE.iter().map(|status| status.name().to_owned()).collect(),
+        (None, false) => Vec::new(),
+    };
+    let wanted = task_status::Wanted {
+        statuses,
+        project: optional_id(filter.project_id.as_deref(), "project_id")?,
+        agent: optional_id(filter.agent_id.as_deref(), "agent_id")?,
+        issue: optional_id(filter.issue_id.as_deref(), "issue_id")?,
+        limit: filter.limit.unwrap_or(200).clamp(1, 1_000),
+    };
+    let values = listed(&app, who.workspace, &wanted).await?;
+    Ok(Json(json!({"total": values.len(), "tasks": values})))
+}
+
+async fn listed(
+    app: &App,
+    workspace: WorkspaceId,
+    wanted: &task_status::Wanted,
+) -> Result<Vec<Value>, ApiError> {
+    let found = task_status::list(&app.store, &app.registry, workspace, wanted).await?;
+    let ids: Vec<TaskId> = found.iter().map(|found| found.row.id).collect();
+    let loaded = tasks(app, workspace, &ids).await?;
+    task_values(app, workspace, &loaded).await
+}
+
+/// `GET /api/issues/{id}/task-runs`.
+pub async fn of_issue(
+    State(app): State<App>,
+    who: Identity,
+    Path(path): Path<String>,
+) -> Result<Json<Vec<Value>>, ApiError> {
+    let issue = issues::named(&app, who.workspace, &path).await?;
+    let wanted = task_status::Wanted { issue: Some(issue.0), limit: 1_000, ..task_status::Wanted::default() };
+    Ok(Json(listed(&app, who.workspace, &wanted).await?))
+}
+
+/// `GET /api/issues/{id}/active-task`.
+pub async fn active_of_issue(
+    State(app): State<App>,
+    who: Identity,
+    Path(path): Path<String>,
+) -> Result<Json<Value>, ApiError> {
+    let issue = issues::named(&app, who.workspace, &path).await?;
+    let wanted = task_status::Wanted {
+        statuses: ACTIVE.iter().map(|status| status.name().to_owned()).collect(),
+        issue: Some(issue.0),
+        limit: 1_000,
+        ..task_status::Wanted::default()
+    };
+    Ok(Json(json!({"tasks": listed(&app, who.workspace, &wanted).await?})))
+}
+
+/// `GET /api/agents/{id}/tasks`.
+pub async fn of_agent(
+    State(app): State<App>,
+    who: Identity,
+    Path(path): Path<String>,
+) -> Result<Json<Vec<Value>>, ApiError> {
+    let wanted =
+        task_status::Wanted { agent: Some(id(&path, "id")?), limit: 1_000, ..task_status::Wanted::default() };
+    Ok(Json(listed(&app, who.workspace, &wanted).await?))
+}
+
+/// The task that a path names: `GAME-12#3`, the full id, or a unique prefix or suffix of it.
+///
+/// # Errors
+/// `not_found`, `ambiguous_reference`.
+pub async fn named(app: &App, workspace: WorkspaceId, reference: &str) -> Result<TaskId, ApiError> {
+    if let Ok(id) = reference.parse() {
+        return Ok(id);
+    }
+    let mut found = task_status::by_reference(&app.store, &app.registry, workspace, reference).await?;
+    if found.len() > 1 {
+        let matches = found.iter().map(|found| format!("{} {}", found.row.name, found.row.id)).collect();
+        return Err(ApiError::Ambiguous { matches });
+    }
+    found.pop().map(|found| found.row.id).ok_or(ApiError::NotFound("task"))
+}
+
+/// One task as the API shows it.
+///
+/// # Errors
+/// `not_found`.
+pub async fn shown(app: &App, workspace: WorkspaceId, id: TaskId) -> Result<Value, ApiError> {
+    let loaded = task(app, workspace, id).await?;
+    task_values(app, workspace, &[loaded]).await?.pop().ok_or(ApiError::NotFound("task"))
+}
+
+/// `GET /api/tasks/{ref}`.
+pub async fn get(
+    State(app): State<App>,
+    who: Identity,
+    Path(path): Path<String>,
+) -> Result<Json<Value>, ApiError> {
+    let id = named(&app, who.workspace, &path).await?;
+    Ok(Json(shown(&app, who.workspace, id).await?))
+}
+
+/// `POST /api/tasks/{ref}/cancel`.
+pub async fn cancel(
+    State(app): State<App>,
+    call: Call,
+    Path(path): Path<String>,
+) -> Result<Response, ApiError> {
+    end(&app, call, &path).await
+}
+
+/// `POST /api/issues/{issue}/tasks/{id}/cancel`.
+pub async fn cancel_of_issue(
+    State(app): State<App>,
+    call: Call,
+    Path((_issue, path)): Path<(String, String)>,
+) -> Result<Response, ApiError> {
+    call.who.user()?;
+    end(&app, call, &path).await
+}
+
+async fn end(app: &App, call: Call, reference: &str) -> Result<Response, ApiError> {
+    let workspace = call.who.workspace;
+    let id = named(app, workspace, reference).await?;
+    let decision = TaskCancel { workspace, task: id, reason: None, daemon_slots: app.limits.daemon_slots };
+    let done = call.submit(app, "task.cancel", &Value::Null, decision).await?;
+    Ok(at(done.position, Json(shown(app, workspace, id).await?)))
+}
+
+/// `GET /api/tasks/{ref}/messages?since=`.
+#[derive(Debug, Deserialize)]
+pub struct Since {
+    since: Option<i32>,
+    generation: Option<u32>,
+}
+
+/// The transcript of a task's last claim, or of an earlier one.
+pub async fn messages(
+    State(app): State<App>,
+    who: Identity,
+    Path(path): Path<String>,
+    Query(asked): Query<Since>,
+) -> Result<Json<Vec<Value>>, ApiError> {
+    let wanted = named(&app, who.workspace, &path).await?;
+    let loaded = task(&app, who.workspace, wanted).await?;
+    let generation = asked.generation.unwrap_or(loaded.state.generation);
+    let after = asked.since.unwrap_or(0);
+    let found = transcript::since(&app.store, wanted, generation, after, 10_000).await?;
+    let mut values = Vec::with_capacity(found.len());
+    for message in found {
+        let mut value: Value = serde_json::from_str(&message.body)?;
+        if let Some(members) = value.as_object_mut() {
+            members.insert("seq".to_owned(), json!(message.seq));
+            members.insert("task_id".to_owned(), json!(wanted));
+            let at = crate::http::objects::time(message.recorded_at);
+            members.insert("created_at".to_owned(), at);
+        }
+        values.push(value);
+    }
+    Ok(Json(values))
+}
+
+/// `GET /api/tasks/{ref}/history`: its events, its directories' that name it, and its issue's that it caused.
+pub async fn history(
+    State(app): State<App>,
+    who: Identity,
+    Path(path): Path<String>,
+) -> Result<Json<Value>, ApiError> {
+    let id = named(&app, who.workspace, &path).await?;
+    let events = story(&app, who.workspace, id).await?;
+    let entries = activity::entries(&app.store, &app.registry, &events).await?;
+    Ok(Json(json!({"entries": entries})))
+}
+
+/// Everything that concerns a task, in log order.
+async fn story(app: &App, workspace: WorkspaceId, id: TaskId) -> Result<Vec<Envelope>, ApiError> {
+    let loaded = task(app, workspace, id).await?;
+    let mut directories: Vec<DirectoryId> = loaded
+        .events
+        .iter()
+        .filter_map(|envelope| match &envelope.event {
+            Event::Task(TaskEvent::DirectoryEntered(e)) => Some(e.directory),
+            Event::Task(TaskEvent::Parked(e)) => Some(e.directory),
+            _ => None,
+        })
+        .collect();
+    directories.sort_unstable();
+    directories.dedup();
+    let mut keys: Vec<StreamKey> = directories.into_iter().map(directory::state::stream).collect();
+    keys.push(crate::domain::issue::evolve::stream(loaded.state.facts.issue));
+    let streams = read::streams(&app.store, &keys).await?;
+    let mut events = loaded.events;
+    let others = streams.into_values().flatten();
+    events.extend(others.filter(|envelope| activity::concerns(envelope, id)));
+    events.sort_by_key(|envelope| envelope.position);
+    Ok(events)
+}
+
+/// `GET /api/tasks/{ref}/explain`.
+pub async fn explain(
+    State(app): State<App>,
+    who: Identity,
+    Path(path): Path<String>,
+) -> Result<Json<Value>, ApiError> {
+    let id = named(&app, who.workspace, &path).await?;
+    Ok(Json(crate::http::explain::of(&app, &who, id).await?))
+}

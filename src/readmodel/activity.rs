@@ -1,0 +1,308 @@
+//! Events as people read them in the feed, with what they speak of.
+//!
+//! Invariants: one entry for each event, in order; names are those of now.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::found::{Found, several};
+use super::{ReadModelError, Registry, access, agent_roster, runtime_presence, task_status};
+use crate::domain::directory::DirectoryEvent;
+use crate::domain::issue::IssueEvent;
+use crate::domain::sentence::{self, Names};
+use crate::domain::task::{TaskEvent, Trigger};
+use crate::domain::{ActorKind, ContentRef, Envelope, Event, Family, Via, codec};
+use crate::fold::directory_queue::{self, DirectoryRow};
+use crate::fold::issue_board::{self, IssueRow};
+use crate::fold::project_resources::{self, ProjectRow};
+use crate::fold::task_status::TaskRow;
+use crate::kernel::ids::{AgentId, ContentId, DirectoryId, IssueId, ProjectId, TaskId, UserId, WorkspaceId};
+use crate::store::{Store, read};
+use crate::wire::feed::{ActorName, Entry, Link, StreamName};
+
+/// The events' entries.
+///
+/// # Errors
+/// [`ReadModelError`].
+pub async fn entries(
+    store: &Store,
+    registry: &Registry,
+    events: &[Envelope],
+) -> Result<Vec<Entry>, ReadModelError> {
+    if events.is_empty() {
+        return Ok(Vec::new());
+    }
+    let names = Called::load(store, registry, events).await?;
+    Ok(events.iter().map(|event| names.entry(event)).collect())
+}
+
+/// What things are called.
+#[derive(Default)]
+pub struct Called {
+    tasks: BTreeMap<TaskId, TaskRow>,
+    issues: BTreeMap<IssueId, String>,
+    agents: BTreeMap<AgentId, String>,
+    projects: BTreeMap<ProjectId, String>,
+    directories: BTreeMap<DirectoryId, String>,
+    daemons: BTreeMap<String, String>,
+    members: BTreeMap<UserId, String>,
+    contents: BTreeMap<ContentId, String>,
+}
+
+impl Names for Called {
+    fn task(&self, id: TaskId) -> Option<String> {
+        self.tasks.get(&id).map(|row| row.name.clone())
+    }
+    fn issue(&self, id: IssueId) -> Option<String> {
+        self.issues.get(&id).cloned()
+    }
+    fn agent(&self, id: AgentId) -> Option<String> {
+        self.agents.get(&id).cloned()
+    }
+    fn project(&self, id: ProjectId) -> Option<String> {
+        self.projects.get(&id).cloned()
+    }
+    fn directory(&self, id: DirectoryId) -> Option<String> {
+        self.directories.get(&id).cloned()
+    }
+    fn daemon(&self, id: &str) -> Option<String> {
+        self.daemons.get(id).cloned()
+    }
+    fn member(&self, id: UserId) -> Option<String> {
+        self.members.get(&id).cloned()
+    }
+    fn content(&self, id: ContentId) -> Option<String> {
+        self.contents.get(&id).cloned()
+    }
+}
+
+impl Called {
+    /// Loads the names of all that the events speak of.
+    ///
+    /// # Errors
+    /// [`ReadModelError`].
+    pub async fn load(
+        store: &Store,
+        registry: &Registry,
+        events: &[Envelope],
+    ) -> Result<Self, ReadModelError> {
+        let mut names = Self::default();
+        let mut tasks: BTreeSet<TaskId> = BTreeSet::new();
+        for event in events {
+            tasks.extend(tasks_of(event));
+        }
+        for found in task_status::of_ids(store, registry, tasks).await? {
+            names.tasks.insert(found.row.id, found.row);
+        }
+        names.load_work(store, registry, events).await?;
+        let workspaces: BTreeSet<WorkspaceId> = events.iter().map(|event| event.workspace).collect();
+        for workspace in workspaces {
+            names.load_workspace(store, registry, workspace).await?;
+        }
+        let mut texts = Vec::new();
+        for event in events {
+            contents_of(event, &mut texts);
+        }
+        names.contents = read::contents(store, &texts).await?;
+        Ok(names)
+    }
+
+    async fn load_work(
+        &mut self,
+        store: &Store,
+        registry: &Registry,
+        events: &[Envelope],
+    ) -> Result<(), ReadModelError> {
+        let of = |family: Family| {
+            events.iter().filter(move |event| event.stream.family == family).map(|event| event.stream.id)
+        };
+        let mut issues: BTreeSet<IssueId> = of(Family::Issue).map(IssueId).collect();
+        issues.extend(self.tasks.values().map(|task| task.issue));
+        let mut directories: BTreeSet<DirectoryId> = of(Family::Directory).map(DirectoryId).collect();
+        directories.extend(self.tasks.values().filter_map(|task| task.directory));
+        directories.extend(events.iter().filter_map(directory_of));
+
+        let keys: Vec<String> = issues.into_iter().map(issue_board::key).collect();
+        let found: Vec<Found<IssueRow>> = several(store, registry.get("issue_board")?, &keys).await?;
+        let mut projects: BTreeSet<ProjectId> = of(Family::Project).map(ProjectId).collect();
+        projects.extend(found.iter().filter_map(|found| found.row.project));
+        projects.extend(self.tasks.values().filter_map(|task| task.project));
+        self.issues = found.into_iter().map(|found| (found.row.id, found.row.key)).collect();
+
+        let keys: Vec<String> = directories.into_iter().map(directory_queue::key).collect();
+        let found: Vec<Found<DirectoryRow>> = several(store, registry.get("directory_queue")?, &keys).await?;
+        self.directories = found.into_iter().map(|found| (found.row.id, found.row.label)).collect();
+
+        let keys: Vec<String> = projects.into_iter().map(project_resources::key).collect();
+        let found: Vec<Found<ProjectRow>> = several(store, registry.get("project_resources")?, &keys).await?;
+        let titles: Vec<ContentId> = found.iter().map(|found| found.row.title.id).collect();
+        let texts = read::contents(store, &titles).await?;
+        self.projects = found
+            .into_iter()
+            .filter_map(|found| Some((found.row.id, texts.get(&found.row.title.id)?.clone())))
+            .collect();
+        Ok(())
+    }
+
+    async fn load_workspace(
+        &mut self,
+        store: &Store,
+        registry: &Registry,
+        workspace: WorkspaceId,
+    ) -> Result<(), ReadModelError> {
+        let members = access::members(store, registry, workspace).await?;
+        let ids: Vec<ContentId> = members.iter().map(|found| found.row.name.id).collect();
+        let texts = read::contents(store, &ids).await?;
+        self.members.extend(
+            members
+                .into_iter()
+                .filter_map(|found| Some((found.row.user, texts.get(&found.row.name.id)?.clone()))),
+        );
+        let agents = agent_roster::of_workspace(store, registry, workspace, true).await?;
+        self.agents.extend(agents.into_iter().map(|found| (found.row.id, found.row.name)));
+        let daemons = runtime_presence::daemons(store, registry, workspace).await?;
+        self.daemons.extend(daemons.into_iter().map(|found| (found.row.daemon, found.row.device_name)));
+        Ok(())
+    }
+
+    fn entry(&self, event: &Envelope) -> Entry {
+        let sentence = sentence::render(event, self);
+        let event_type =
+            codec::event_type(&event.event).unwrap_or_else(|_| event.stream.family.name().to_owned());
+        let mut links: Vec<Link> = sentence
+            .links
+            .into_iter()
+            .map(|link| Link { rel: link.rel.to_owned(), id: link.id, label: link.label })
+            .collect();
+        self.further_links(event, &mut links);
+        Entry {
+            position: event.position.unwrap_or_default(),
+            text: sentence.text,
+            event_type,
+            workspace: event.workspace.to_string(),
+            stream: StreamName {
+                kind: event.stream.family.name().to_owned(),
+                id: event.stream.id.to_string(),
+            },
+            actor: ActorName {
+                kind: kind(event.actor.kind).to_owned(),
+                id: event.actor.id.clone(),
+                name: sentence::actor_name(event, self),
+                via: via(event.actor.via).to_owned(),
+            },
+            occurred_at: micros(Some(event.occurred_at)),
+            recorded_at: micros(event.recorded_at),
+            links,
+        }
+    }
+
+    /// What the sentence doesn't name but a filter asks for.
+    fn further_links(&self, event: &Envelope, links: &mut Vec<Link>) {
+        let mut add = |rel: &str, id: String, label: Option<String>| {
+            if !links.iter().any(|link| link.rel == rel && link.id == id) {
+                links.push(Link { rel: rel.to_owned(), id, label: label.unwrap_or_default() });
+            }
+        };
+        if let Some(directory) = directory_of(event) {
+            add("directory", directory.to_string(), self.directory(directory));
+        }
+        let Some(task) = task_of(event) else { return };
+        add("task", task.to_string(), self.task(task));
+        let Some(row) = self.tasks.get(&task) else { return };
+        add("issue", row.issue.to_string(), Some(row.issue_key.clone()));
+        add("agent", row.agent.to_string(), Some(row.agent_name.clone()));
+        if let Some(project) = row.project {
+            add("project", project.to_string(), self.project(project));
+        }
+    }
+}
+
+fn micros(at: Option<jiff::Timestamp>) -> String {
+    at.map(|at| at.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()).unwrap_or_default()
+}
+
+const fn kind(kind: ActorKind) -> &'static str {
+    match kind {
+        ActorKind::Member => "member",
+        ActorKind::Agent => "agent",
+        ActorKind::Daemon => "daemon",
+        ActorKind::System => "system",
+    }
+}
+
+/// Every task that an event names.
+fn tasks_of(event: &Envelope) -> Vec<TaskId> {
+    let mut tasks: Vec<TaskId> = task_of(event).into_iter().collect();
+    match &event.event {
+        Event::Task(TaskEvent::Queued(e)) => match &e.trigger {
+            Trigger::Rerun { of } | Trigger::Retry { of, .. } => tasks.push(*of),
+            Trigger::Assignment | Trigger::Comment { .. } => {}
+        },
+        Event::Task(TaskEvent::Parked(e)) => tasks.extend(e.holder),
+        Event::Task(TaskEvent::Retried(e)) => tasks.push(e.by),
+        Event::Directory(DirectoryEvent::Queued(e)) => tasks.extend(e.holder),
+        _ => {}
+    }
+    tasks
+}
+
+/// Short texts that an event refers to.
+fn contents_of(event: &Envelope, into: &mut Vec<ContentId>) {
+    const SHORT: u64 = 4_096;
+    let Ok(encoded) = codec::encode(&event.event) else { return };
+    let Ok(data) = serde_json::from_str::<serde_json::Value>(&encoded.data) else { return };
+    let Some(members) = data.as_object() else { return };
+    for value in members.values() {
+        if let Ok(reference) = serde_json::from_value::<ContentRef>(value.clone())
+            && reference.bytes <= SHORT
+        {
+            into.push(reference.id);
+        }
+    }
+}
+
+const fn via(via: Via) -> &'static str {
+    match via {
+        Via::Cli => "cli",
+        Via::Web => "web",
+        Via::Api => "api",
+        Via::Daemon => "daemon",
+        Via::Policy => "policy",
+        Via::Up => "up",
+    }
+}
+
+/// Whether an event is about that task.
+#[must_use]
+pub fn concerns(event: &Envelope, task: TaskId) -> bool {
+    task_of(event) == Some(task)
+}
+
+/// The task that an event is about.
+fn task_of(event: &Envelope) -> Option<TaskId> {
+    match &event.event {
+        Event::Task(_) => Some(TaskId(event.stream.id)),
+        Event::Directory(e) => Some(match e {
+            DirectoryEvent::Acquired(e) => e.task,
+            DirectoryEvent::Queued(e) => e.task,
+            DirectoryEvent::Promoted(e) => e.task,
+            DirectoryEvent::LeftQueue(e) => e.task,
+            DirectoryEvent::LockBlocked(e) => e.task,
+            DirectoryEvent::LockTaken(e) => e.task,
+            DirectoryEvent::Released(e) => e.task,
+            DirectoryEvent::HolderLost(e) => e.task,
+        }),
+        Event::Issue(IssueEvent::Commented(e)) => e.task,
+        Event::Issue(IssueEvent::StatusChanged(e)) => e.because_of,
+        _ => None,
+    }
+}
+
+fn directory_of(event: &Envelope) -> Option<DirectoryId> {
+    match &event.event {
+        Event::Directory(_) => Some(DirectoryId(event.stream.id)),
+        Event::Task(TaskEvent::DirectoryEntered(e)) => Some(e.directory),
+        Event::Task(TaskEvent::Parked(e)) => Some(e.directory),
+        Event::Task(TaskEvent::Promoted(e)) => Some(e.directory),
+        _ => None,
+    }
+}

@@ -1,0 +1,64 @@
+//! Directories with their holders and queues.
+
+use super::found::{Found, one, select};
+use super::{ReadModelError, Registry};
+use crate::fold::directory_queue::{DirectoryRow, key};
+use crate::kernel::ids::{DirectoryId, TaskId, WorkspaceId};
+use crate::store::Store;
+
+const NAME: &str = "directory_queue";
+
+/// Free directories that somebody waits for.
+///
+/// # Errors
+/// [`ReadModelError`].
+pub async fn free_with_waiters(
+    store: &Store,
+    registry: &Registry,
+) -> Result<Vec<Found<DirectoryRow>>, ReadModelError> {
+    select(store, registry.get(NAME)?, include_str!("sql/directories_free.sql"), &[]).await
+}
+
+/// Directories that a daemon's tasks hold, with the holding task.
+///
+/// # Errors
+/// [`ReadModelError`].
+pub async fn held_by_daemon(
+    store: &Store,
+    registry: &Registry,
+    workspace: WorkspaceId,
+    daemon: &str,
+) -> Result<Vec<(DirectoryId, TaskId)>, ReadModelError> {
+    let sql = include_str!("sql/directories_of_daemon.sql");
+    let found: Vec<Found<DirectoryRow>> =
+        select(store, registry.get(NAME)?, sql, &[&workspace.0, &daemon]).await?;
+    Ok(found
+        .into_iter()
+        .filter_map(|found| found.row.holder.map(|holder| (found.row.id, holder.task)))
+        .collect())
+}
+
+/// The directories of a workspace, by label.
+///
+/// # Errors
+/// [`ReadModelError`].
+pub async fn of_workspace(
+    store: &Store,
+    registry: &Registry,
+    workspace: WorkspaceId,
+) -> Result<Vec<Found<DirectoryRow>>, ReadModelError> {
+    select(store, registry.get(NAME)?, include_str!("sql/directories_of_workspace.sql"), &[&workspace.0])
+        .await
+}
+
+/// One directory.
+///
+/// # Errors
+/// [`ReadModelError`].
+pub async fn of(
+    store: &Store,
+    registry: &Registry,
+    id: DirectoryId,
+) -> Result<Option<Found<DirectoryRow>>, ReadModelError> {
+    one(store, registry.get(NAME)?, &key(id)).await
+}

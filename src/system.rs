@@ -1,0 +1,475 @@
+//! The composition root of the server: builds it from its parts, runs it, stops it.
+//!
+//! Invariants: nothing is served before the schema is current, the read models are installed and the
+//! instance key is the one that the log was begun with; a stop answers open requests first.
+//!
+//! Not here: the machine half; the command line.
+
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::app::AppError;
+use crate::app::decision::{Committed, Decision, Submission};
+use crate::app::operation_write::{NOWHERE, OperationWrite};
+use crate::app::policy::Policies;
+use crate::app::workspace_write::WorkspaceWrite;
+use crate::app::writer::check::{BadSchema, Schemas};
+use crate::app::writer::{Writer, WriterParts};
+use crate::domain::operation::{OperationCommand, Started};
+use crate::domain::workspace::{MemberAdded, Role, TokenHolder, WorkspaceCommand};
+use crate::domain::{Actor, ActorKind, NewContent, Via};
+use crate::fold;
+use crate::http::hosts::Hosts;
+use crate::http::token::{self, InstanceKey};
+use crate::http::{self, App, Parts};
+use crate::kernel::ids::{CommandId, ContentId, CorrelationId, EventId, TokenId, UserId, WorkspaceId};
+use crate::kernel::limits::Limits;
+use crate::kernel::world::World;
+use crate::readmodel::{ReadModelError, Registry, access, follower, install};
+use crate::store::embedded::{DATABASE, Embedded, EmbeddedError, Options};
+use crate::store::{self, Address, Durability, Store, StoreError, listen, migrate};
+
+/// The program's version.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The workspace that `up` makes.
+pub const LOCAL: &str = "local";
+
+/// Why a server can't be started or go on.
+#[derive(Debug, thiserror::Error)]
+pub enum SystemError {
+    /// An environment variable is missing.
+    #[error("{name} is not set")]
+    Missing {
+        /// Its name.
+        name: &'static str,
+    },
+    /// `MULTICA_LIMITS` isn't JSON of limits.
+    #[error("MULTICA_LIMITS cannot be read")]
+    Limits(#[source] serde_json::Error),
+    /// The instance key's file can't be used.
+    #[error("the instance key {path} cannot be used")]
+    KeyFile {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The instance key's file isn't a key.
+    #[error("the instance key {path} has {bytes} bytes and mode {mode:o}, not 32 and 600")]
+    KeyForm {
+        /// The file.
+        path: PathBuf,
+        /// Its length.
+        bytes: usize,
+        /// Its mode.
+        mode: u32,
+    },
+    /// The database.
+    #[error("the database cannot be used")]
+    Store(#[from] StoreError),
+    /// The private database.
+    #[error("the private database cannot be started")]
+    Embedded(#[from] EmbeddedError),
+    /// The read models.
+    #[error("the read models cannot be installed")]
+    ReadModel(#[from] ReadModelError),
+    /// The schemas that are built in.
+    #[error("the event schemas cannot be used")]
+    Schemas(#[from] BadSchema),
+    /// A first command was refused or failed.
+    #[error("the server cannot write its first events")]
+    App(#[from] AppError),
+    /// The address.
+    #[error("cannot listen on {address}")]
+    Listen {
+        /// It.
+        address: SocketAddr,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The listener or the signals failed.
+    #[error("serving failed")]
+    Serve(#[source] std::io::Error),
+}
+
+/// Clock and randomness of the operating system.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RealWorld;
+
+impl World for RealWorld {
+    fn now(&self) -> Timestamp {
+        let now = Timestamp::now();
+        Timestamp::from_microsecond(now.as_microsecond()).unwrap_or(now)
+    }
+
+    fn uuid_v7(&self) -> Uuid {
+        Uuid::now_v7()
+    }
+
+    fn uuid_v4(&self) -> Uuid {
+        Uuid::new_v4()
+    }
+
+    fn random(&self) -> [u8; 32] {
+        let mut bytes = [0; 32];
+        // The source fails only until the machine has gathered its first entropy.
+        while getrandom::fill(&mut bytes).is_err() {
+            std::thread::yield_now();
+        }
+        bytes
+    }
+}
+
+/// What a server is made from.
+pub struct Setup {
+    /// The application's way to the database.
+    pub database: Address,
+    /// The owner's, for migrations.
+    pub owner: Address,
+    /// What is asked of the cluster.
+    pub durability: Durability,
+    /// The bounds in force.
+    pub limits: Limits,
+    /// The installation's key.
+    pub key: [u8; 32],
+    /// Where it listens; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// Further names it answers under.
+    pub hosts: Vec<String>,
+    /// Fires when it has to stop.
+    pub shutdown: CancellationToken,
+    /// Clock and randomness.
+    pub world: Arc<dyn World>,
+}
+
+/// A server that is ready to serve.
+pub struct Server {
+    app: App,
+    listener: TcpListener,
+    address: SocketAddr,
+    background: JoinSet<()>,
+}
+
+impl Server {
+    /// Brings the database up to date and everything in place.
+    ///
+    /// # Errors
+    /// [`SystemError`].
+    pub async fn start(setup: Setup) -> Result<Self, SystemError> {
+        migrate::run(&setup.owner).await?;
+        let store = Store::open(setup.database, &setup.limits, setup.durability).await?;
+        let registry = Arc::new(Registry::new(fold::registry::all())?);
+        for built in install::run(&store, &registry).await? {
+            tracing::info!(read_model = %built, "read model built");
+        }
+        let (writer, _) = Writer::start(WriterParts {
+            store: store.clone(),
+            registry: registry.clone(),
+            check: Arc::new(Schemas::embedded()?),
+            world: setup.world.clone(),
+            version: VERSION.to_owned(),
+        });
+        let key = InstanceKey::new(&setup.key);
+        let listener = TcpListener::bind(setup.listen)
+            .await
+            .map_err(|source| SystemError::Listen { address: setup.listen, source })?;
+        let address = listener.local_addr().map_err(SystemError::Serve)?;
+        let app = App(Arc::new(Parts {
+            writer,
+            store,
+            registry,
+            world: setup.world,
+            limits: setup.limits,
+            key,
+            hosts: Hosts::new(address, &setup.hosts),
+            shutdown: setup.shutdown,
+        }));
+        record_start(&app).await?;
+        let background = loops(&app);
+        tracing::info!(%address, "the server is ready");
+        Ok(Self { app, listener, address, background })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Its parts.
+    #[must_use]
+    pub const fn app(&self) -> &App {
+        &self.app
+    }
+
+    /// Serves until the setup's token fires.
+    ///
+    /// # Errors
+    /// Those of the listener.
+    pub async fn run(mut self) -> Result<(), SystemError> {
+        let served = http::serve(self.app, self.listener).await;
+        self.background.shutdown().await;
+        served.map_err(SystemError::Serve)
+    }
+}
+
+fn loops(app: &App) -> JoinSet<()> {
+    let mut loops = JoinSet::new();
+    loops.spawn(listen::run(app.store.clone()));
+    loops.spawn(follower::run(app.store.clone(), app.registry.clone(), app.world.uuid_v7()));
+    let policies = Policies {
+        writer: app.writer.clone(),
+        store: app.store.clone(),
+        registry: app.registry.clone(),
+        world: app.world.clone(),
+        limits: app.limits.clone(),
+    };
+    loops.spawn(policies.run(app.world.uuid_v7(), app.shutdown.clone()));
+    loops
+}
+
+async fn submit(
+    app: &App,
+    kind: &'static str,
+    workspace: WorkspaceId,
+    decision: impl Decision,
+) -> Result<Committed, AppError> {
+    let id = app.world.uuid_v7();
+    app.writer
+        .submit(Submission {
+            command_id: CommandId(id),
+            event_seed: EventId(app.world.uuid_v7()),
+            kind,
+            workspace,
+            fingerprint: [0; 16],
+            actor: Actor { kind: ActorKind::System, id: "up".to_owned(), via: Via::Up },
+            correlation: CorrelationId(id),
+            causation: None,
+            occurred_at: app.world.now(),
+            decision: Box::new(decision),
+        })
+        .await
+}
+
+async fn record_start(app: &App) -> Result<(), AppError> {
+    let command = OperationCommand::Start(Started {
+        version: VERSION.to_owned(),
+        instance_key_id: app.key.id().to_owned(),
+    });
+    submit(app, "operation.start", NOWHERE, OperationWrite { command }).await?;
+    Ok(())
+}
+
+/// The installation's first workspace, and a token that works there.
+pub struct Bootstrap {
+    /// The workspace `local`.
+    pub workspace: WorkspaceId,
+    /// Its owner.
+    pub user: UserId,
+    /// A member's token of the owner.
+    pub token: String,
+}
+
+/// Makes the workspace `local` if it isn't there, and a new token when the one in hand doesn't work.
+///
+/// # Errors
+/// [`SystemError`].
+pub async fn bootstrap(app: &App, person: &str, in_hand: Option<&str>) -> Result<Bootstrap, SystemError> {
+    let (workspace, user) = match access::workspace_by_slug(&app.store, &app.registry, LOCAL).await? {
+        Some(workspace) => {
+            let members = access::members(&app.store, &app.registry, workspace).await?;
+            let owner = members.iter().find(|found| found.row.role == Role::Owner);
+            let owner = owner.ok_or(SystemError::Missing { name: "the owner of workspace local" })?;
+            (workspace, owner.row.user)
+        }
+        None => create_local(app, person).await?,
+    };
+    if let Some(token) = in_hand {
+        let known = access::token(&app.store, &app.registry, &token::sha256(token)).await?;
+        let works = known.is_some_and(|row| {
+            !row.revoked
+                && row.workspace == workspace
+                && row.expires_at.is_none_or(|end| end > app.world.now())
+        });
+        if works {
+            return Ok(Bootstrap { workspace, user, token: token.to_owned() });
+        }
+    }
+    let (token, sha256) = token::fresh(token::MEMBER, app.world.random());
+    let command = WorkspaceCommand::IssueToken {
+        by: None,
+        token: TokenId(app.world.uuid_v7()),
+        holder: TokenHolder::Member { user },
+        name: "multica up".to_owned(),
+        sha256,
+        expires_at: None,
+    };
+    let decision =
+        WorkspaceWrite { workspace, commands: vec![command], contents: Vec::new(), result: Value::Null };
+    submit(app, "token.issue", workspace, decision).await?;
+    Ok(Bootstrap { workspace, user, token })
+}
+
+async fn create_local(app: &App, person: &str) -> Result<(WorkspaceId, UserId), SystemError> {
+    let workspace = WorkspaceId(app.world.uuid_v7());
+    let user = UserId(app.world.uuid_v7());
+    let content =
+        |text: &str| NewContent::new(ContentId(app.world.uuid_v7()), app.world.random(), text.to_owned());
+    let (name, person) = (content("Local"), content(person));
+    let owner = MemberAdded { user, name: person.reference.clone(), email: None, role: Role::Owner };
+    let command = WorkspaceCommand::Create {
+        slug: LOCAL.to_owned(),
+        name: name.reference.clone(),
+        issue_prefix: None,
+        owner,
+    };
+    let decision = WorkspaceWrite {
+        workspace,
+        commands: vec![command],
+        contents: vec![name, person],
+        result: json!({"workspace": workspace, "user": user}),
+    };
+    submit(app, "workspace.create", workspace, decision).await?;
+    Ok((workspace, user))
+}
+
+/// The bounds, with what `MULTICA_LIMITS` changes.
+///
+/// # Errors
+/// [`SystemError::Limits`].
+pub fn limits(changes: Option<&str>) -> Result<Limits, SystemError> {
+    changes
+        .map_or_else(|| Ok(Limits::default()), |json| serde_json::from_str(json).map_err(SystemError::Limits))
+}
+
+/// Reads the instance key; makes the file when `make` says so and it isn't there.
+///
+/// # Errors
+/// [`SystemError::KeyFile`], [`SystemError::KeyForm`].
+pub fn instance_key(path: &Path, make: bool, world: &dyn World) -> Result<[u8; 32], SystemError> {
+    let failed = |source| SystemError::KeyFile { path: path.to_owned(), source };
+    if make && !path.exists() {
+        if let Some(folder) = path.parent() {
+            DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
+        }
+        // Written whole beside it first: a crash leaves no half key.
+        let draft = path.with_extension("new");
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&draft)
+            .map_err(failed)?;
+        file.write_all(&world.random()).and_then(|()| file.sync_all()).map_err(failed)?;
+        std::fs::rename(&draft, path).map_err(failed)?;
+    }
+    let mode = std::fs::metadata(path).map_err(failed)?.permissions().mode() & 0o777;
+    let bytes = std::fs::read(path).map_err(failed)?;
+    match <[u8; 32]>::try_from(bytes.as_slice()) {
+        Ok(key) if mode & 0o077 == 0 => Ok(key),
+        _ => Err(SystemError::KeyForm { path: path.to_owned(), bytes: bytes.len(), mode }),
+    }
+}
+
+/// `multica server`: an outside database, named by the environment.
+///
+/// # Errors
+/// [`SystemError`].
+pub async fn server(
+    variable: impl Fn(&str) -> Option<String>,
+    listen: SocketAddr,
+    hosts: Vec<String>,
+) -> Result<(), SystemError> {
+    let world: Arc<dyn World> = Arc::new(RealWorld);
+    let needed = |name: &'static str| variable(name).ok_or(SystemError::Missing { name });
+    let database = store::address(&needed("DATABASE_URL")?)?;
+    let owner = match variable("MULTICA_MIGRATE_URL") {
+        Some(url) => store::address(&url)?,
+        None => database.clone(),
+    };
+    let key_file = PathBuf::from(needed("MULTICA_INSTANCE_KEY_FILE")?);
+    let shutdown = CancellationToken::new();
+    let setup = Setup {
+        database,
+        owner,
+        durability: Durability::Required,
+        limits: limits(variable("MULTICA_LIMITS").as_deref())?,
+        key: instance_key(&key_file, false, world.as_ref())?,
+        listen,
+        hosts,
+        shutdown: shutdown.clone(),
+        world,
+    };
+    let server = Server::start(setup).await?;
+    stop_when_asked(shutdown);
+    server.run().await
+}
+
+/// Fires the token at the first SIGINT or SIGTERM.
+pub fn stop_when_asked(shutdown: CancellationToken) {
+    tokio::spawn(async move {
+        if let Err(error) = crate::process::stop::asked().await {
+            tracing::error!(%error, "signals can't be listened to");
+            return;
+        }
+        shutdown.cancel();
+    });
+}
+
+/// The server part of `multica up`: private database, server, first workspace.
+pub struct Up {
+    /// The private database; stopped after the server.
+    pub embedded: Arc<Embedded>,
+    /// The server.
+    pub server: Server,
+    /// Workspace and token.
+    pub bootstrap: Bootstrap,
+}
+
+/// Starts the private database in `data_dir` and a server on it. `in_hand` is the profile's token.
+///
+/// # Errors
+/// [`SystemError`].
+pub async fn up(
+    data_dir: &Path,
+    listen: SocketAddr,
+    person: &str,
+    in_hand: Option<&str>,
+    limits: Limits,
+    shutdown: CancellationToken,
+) -> Result<Up, SystemError> {
+    let world: Arc<dyn World> = Arc::new(RealWorld);
+    let key = instance_key(&data_dir.join("instance.key"), true, world.as_ref())?;
+    let embedded = Arc::new(Embedded::start(Options::from_environment(data_dir.to_owned())).await?);
+    let setup = Setup {
+        database: embedded.app_config(DATABASE),
+        owner: embedded.owner_config(DATABASE),
+        durability: Durability::Required,
+        limits,
+        key,
+        listen,
+        hosts: Vec::new(),
+        shutdown,
+        world,
+    };
+    let mut server = Server::start(setup).await?;
+    let watched = embedded.clone();
+    server.background.spawn(async move { watched.watch().await });
+    let bootstrap = bootstrap(&server.app, person, in_hand).await?;
+    Ok(Up { embedded, server, bootstrap })
+}
