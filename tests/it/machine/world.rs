@@ -193,6 +193,9 @@ impl World {
                     match frame.body {
                         FrameBody::Hello { last_ordinal, .. }
                         | FrameBody::ReportAvailable { last_ordinal } => {
+                            if let Some(("", reason)) = daemon.cancel_after {
+                                let _ = remote.send(FrameBody::Cancel { reason: reason.to_owned() }).await;
+                            }
                             if last_ordinal > seen {
                                 let _ = remote.send(FrameBody::PullReports { after: seen }).await;
                             }
