@@ -1,8 +1,12 @@
 //! `multica` runs coding agents in real directories, and can say at any later time what happened and why.
 
 pub mod app;
+pub mod cli;
+pub mod client;
+pub mod daemon;
 pub mod domain;
 pub mod fold;
 pub mod kernel;
+pub mod process;
 pub mod supervisor;
 pub mod wire;
