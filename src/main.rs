@@ -4,33 +4,31 @@ use std::process::ExitCode;
 
 use multica::cli::{self, Role};
 use multica::kernel::limits::Limits;
+use multica::{execenv, supervisor};
 
 fn main() -> ExitCode {
-    let limits = match std::env::var("MULTICA_LIMITS") {
-        Ok(text) => match serde_json::from_str::<Limits>(&text) {
-            Ok(limits) => limits,
-            Err(error) => {
-                eprintln!("error: MULTICA_LIMITS can't be read: {error}");
-                return ExitCode::from(1);
-            }
-        },
+    let Ok(runtime) = tokio::runtime::Builder::new_multi_thread().enable_all().build() else {
+        return ExitCode::FAILURE;
+    };
+    let mut arguments = std::env::args().skip(1);
+    match arguments.next().as_deref() {
+        Some("__supervise") => {
+            return runtime.block_on(supervisor::main(arguments.next().as_deref() == Some("--recover")));
+        }
+        Some("__inspect-directory") => return runtime.block_on(execenv::directory::main()),
+        _ => {}
+    }
+    let limits = match std::env::var("MULTICA_LIMITS").map(|text| serde_json::from_str::<Limits>(&text)) {
+        Ok(Ok(limits)) => limits,
+        Ok(Err(error)) => {
+            eprintln!("error: MULTICA_LIMITS can't be read: {error}");
+            return ExitCode::FAILURE;
+        }
         Err(_) => Limits::default(),
     };
-    let role = match cli::parse(std::env::args_os()) {
-        Ok(role) => role,
-        Err(code) => return code,
-    };
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            eprintln!("error: can't start: {error}");
-            return ExitCode::from(1);
-        }
-    };
-    runtime.block_on(async {
-        match role {
-            Role::Client(client) => cli::run(*client, limits).await,
-            Role::Up(..) | Role::Server(..) | Role::Daemon(..) => ExitCode::from(1),
-        }
-    })
+    match cli::parse(std::env::args_os()) {
+        Ok(Role::Client(client)) => runtime.block_on(cli::run(*client, limits)),
+        Ok(Role::Up(..) | Role::Server(..) | Role::Daemon(..)) => ExitCode::FAILURE,
+        Err(code) => code,
+    }
 }

@@ -100,6 +100,10 @@ pub struct Limits {
     pub agent_line_bytes: usize,
     /// Longest tool output kept in a transcript message, bytes.
     pub tool_output_bytes: usize,
+    /// Longest text or tool input kept in a transcript message, bytes: a page can still show it whole.
+    pub transcript_message_bytes: usize,
+    /// Tool calls of one run watched at once; a confused agent's further ones aren't, so memory is bounded.
+    pub open_tool_calls: usize,
     /// Largest transcript of one task, bytes.
     pub transcript_bytes: u64,
     /// Output kept of a `command` agent, bytes (its tail).
@@ -108,6 +112,22 @@ pub struct Limits {
     pub stderr_tail_bytes: usize,
     /// Largest spool of one run, bytes.
     pub spool_bytes: u64,
+    /// Between two looks at a process tree that is being emptied.
+    pub tree_pause: Millis,
+    /// A single call of git; a status of a huge work tree is given up then, which costs only the facts.
+    pub git_timeout: Millis,
+    /// Changed paths counted; more are only said to be more.
+    pub git_changed_paths: u32,
+    /// Largest brief file of a person that gets a managed block, bytes.
+    pub brief_file_bytes: u64,
+    /// Largest single text quoted in a prompt or brief (a description, a comment), bytes.
+    pub quoted_bytes: usize,
+    /// Largest frame between daemon and supervisor, bytes.
+    pub frame_bytes: usize,
+    /// Reports or messages in one frame.
+    pub frame_batch: usize,
+    /// Largest single record of a run's journal, spool or transcript, bytes.
+    pub record_bytes: usize,
     /// Longest prompt passed as an argument, bytes (the kernel's limit for one argument).
     pub prompt_argument_bytes: usize,
 }
@@ -149,10 +169,20 @@ impl Default for Limits {
             content_bytes: 1_024 * 1_024,
             agent_line_bytes: 8 * 1_024 * 1_024,
             tool_output_bytes: 8_192,
+            transcript_message_bytes: 64 * 1_024,
+            open_tool_calls: 256,
             transcript_bytes: 64 * 1_024 * 1_024,
             output_tail_bytes: 64 * 1_024,
             stderr_tail_bytes: 4 * 1_024,
             spool_bytes: 256 * 1_024 * 1_024,
+            tree_pause: Millis(20),
+            git_timeout: seconds(20),
+            git_changed_paths: 1_000,
+            brief_file_bytes: 4 * 1_024 * 1_024,
+            quoted_bytes: 64 * 1_024,
+            frame_bytes: 32 * 1_024 * 1_024,
+            frame_batch: 64,
+            record_bytes: 16 * 1_024 * 1_024,
             prompt_argument_bytes: 128 * 1_024,
         }
     }

@@ -17,18 +17,7 @@ use crate::wire::daemon::{Assignment, Message, Report};
 /// The newest version of the frames.
 pub const VERSION: u32 = 1;
 
-/// The account that owns what a run works in.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Owner {
-    /// User id.
-    pub uid: u32,
-    /// Group id.
-    pub gid: u32,
-    /// Account name.
-    pub name: String,
-    /// Home directory.
-    pub home: String,
-}
+pub use crate::process::owner::Owner;
 
 /// Where the run is to work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
