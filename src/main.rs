@@ -3,8 +3,12 @@
 use std::process::ExitCode;
 
 use multica::cli::{self, Role};
+use multica::daemon::{self, DaemonConfig, Ended, Shutdown};
+use multica::kernel::error_chain::Chain;
 use multica::kernel::limits::Limits;
 use multica::{execenv, supervisor};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
 
 fn main() -> ExitCode {
     let Ok(runtime) = tokio::runtime::Builder::new_multi_thread().enable_all().build() else {
@@ -28,7 +32,44 @@ fn main() -> ExitCode {
     };
     match cli::parse(std::env::args_os()) {
         Ok(Role::Client(client)) => runtime.block_on(cli::run(*client, limits)),
-        Ok(Role::Up(..) | Role::Server(..) | Role::Daemon(..)) => ExitCode::FAILURE,
+        Ok(Role::Daemon(common, start)) => match cli::daemon_config(&common, &start, limits) {
+            Ok(config) => runtime.block_on(run_daemon(config)),
+            Err(error) => cli::report(&error, false),
+        },
+        Ok(Role::Up(..) | Role::Server(..)) => ExitCode::FAILURE,
         Err(code) => code,
+    }
+}
+
+async fn run_daemon(config: DaemonConfig) -> ExitCode {
+    tracing_subscriber::fmt().with_ansi(false).with_writer(std::io::stderr).init();
+    let (ask, asked) = watch::channel(Shutdown::None);
+    let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+    else {
+        return ExitCode::FAILURE;
+    };
+    tokio::spawn(async move {
+        for wanted in [Shutdown::Drain, Shutdown::Now] {
+            tokio::select! {
+                _ = term.recv() => {}
+                _ = int.recv() => {}
+            }
+            ask.send_replace(wanted);
+        }
+        // Kept: a dropped sender would say nothing more.
+        std::future::pending::<()>().await;
+    });
+    match daemon::run(config, asked).await {
+        Ok(Ended::Stopped { .. }) => ExitCode::SUCCESS,
+        Ok(Ended::Superseded) => {
+            eprintln!("error: A newer process of this daemon has registered; this one stops.");
+            eprintln!("Next: Look at it: `multica daemon list`.");
+            ExitCode::FAILURE
+        }
+        Err(error) => {
+            eprintln!("error: {}", Chain(&error));
+            eprintln!("Next: {}", error.next_step());
+            ExitCode::FAILURE
+        }
     }
 }

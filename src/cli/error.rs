@@ -183,21 +183,30 @@ impl CliError {
             | Self::NoTaskToken(context)
             | Self::InTask { context, .. } => context.next_step(),
             Self::Config(ConfigError::NoHome) => "Set HOME to your home directory.".to_owned(),
-            Self::Config(ConfigError::Form { .. }) => "Mend the file, or move it away and sign in again.".to_owned(),
+            Self::Config(ConfigError::Form { .. }) => {
+                "Mend the file, or move it away and sign in again.".to_owned()
+            }
             Self::Config(_) | Self::File { .. } => "Check the path and its permissions.".to_owned(),
-            Self::NoServer => "Start one with `multica up`, or name it: `multica login --server-url URL --token TOKEN`.".to_owned(),
+            Self::NoServer => {
+                "Start one with `multica up`, or name it: `multica login --server-url URL --token TOKEN`."
+                    .to_owned()
+            }
             Self::NotSignedIn => "Sign in: `multica login --token TOKEN`.".to_owned(),
             Self::Unknown { kind, .. } => unknown_step(kind),
             Self::Ambiguous { .. } => "Use the id.".to_owned(),
             Self::Usage(_) => "See the verb's --help.".to_owned(),
-            Self::NoRuntime { found, .. } if found.is_empty() => "Start a daemon: `multica daemon start`.".to_owned(),
+            Self::NoRuntime { found, .. } if found.is_empty() => {
+                "Start a daemon: `multica daemon start`.".to_owned()
+            }
             Self::NoRuntime { found, .. } => format!(
                 "Registered are: {}. Install the provider's program on the daemon's machine and restart the daemon.",
                 found.join(", ")
             ),
             Self::Daemon(error) => error.next_step(),
             Self::Output(_) => "Check where standard output goes.".to_owned(),
-            Self::NotVerified { .. } => "Keep the data as it is; each finding names where to look.".to_owned(),
+            Self::NotVerified { .. } => {
+                "Keep the data as it is; each finding names where to look.".to_owned()
+            }
         }
     }
 }
@@ -215,11 +224,17 @@ fn client_step(error: &ClientError) -> String {
         ClientError::Unreachable { .. } => {
             "Start the server (`multica up`), or check --server-url and the network.".to_owned()
         }
-        ClientError::TimedOut { .. } => "Try again: the same write is never done twice by a retry of the server.".to_owned(),
+        ClientError::TimedOut { .. } => {
+            "Try again: the same write is never done twice by a retry of the server.".to_owned()
+        }
         ClientError::Address { .. } => "Give an address like http://127.0.0.1:8080.".to_owned(),
-        ClientError::Unreadable { .. } => "Check that the address is a multica server of a fitting version.".to_owned(),
+        ClientError::Unreadable { .. } => {
+            "Check that the address is a multica server of a fitting version.".to_owned()
+        }
         ClientError::BadToken => "Sign in again: `multica login --token TOKEN`.".to_owned(),
-        ClientError::Setup(_) | ClientError::Unwritable { .. } => "Report this with --debug output.".to_owned(),
+        ClientError::Setup(_) | ClientError::Unwritable { .. } => {
+            "Report this with --debug output.".to_owned()
+        }
     }
 }
 

@@ -37,7 +37,13 @@ impl Out {
     }
 
     /// A list: the JSON as the server gave it, or a table.
-    pub fn list(&self, json: &Value, headers: &[&str], rows: Vec<Vec<String>>, empty: &str) -> Result<(), CliError> {
+    pub fn list(
+        &self,
+        json: &Value,
+        headers: &[&str],
+        rows: Vec<Vec<String>>,
+        empty: &str,
+    ) -> Result<(), CliError> {
         if self.is_json() {
             return self.json(json);
         }
@@ -103,7 +109,8 @@ pub fn failure(error: &CliError, json: bool) {
         let value = serde_json::json!({"error": sentence, "code": error.code(), "next_step": step});
         writeln!(err, "{value}")
     } else {
-        writeln!(err, "{ERROR}error:{ERROR:#} {sentence}").and_then(|()| writeln!(err, "{NEXT}Next:{NEXT:#} {step}"))
+        writeln!(err, "{ERROR}error:{ERROR:#} {sentence}")
+            .and_then(|()| writeln!(err, "{NEXT}Next:{NEXT:#} {step}"))
     };
     // Standard error itself is gone: the exit code still says it.
     drop(written);
@@ -192,7 +199,8 @@ mod tests {
 
     #[test]
     fn a_table_has_upper_case_headers_and_no_borders() {
-        let text = table(&["id", "name"], vec![vec!["1".into(), "one".into()], vec!["22".into(), "two".into()]]);
+        let text =
+            table(&["id", "name"], vec![vec!["1".into(), "one".into()], vec!["22".into(), "two".into()]]);
         assert_eq!(text, "ID  NAME\n1   one\n22  two");
     }
 }

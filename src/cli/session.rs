@@ -76,7 +76,11 @@ impl Session {
             return Err(CliError::NoTaskToken(context.clone()));
         }
         if settings.token.is_none() {
-            return Err(if settings.server_url.is_none() { CliError::NoServer } else { CliError::NotSignedIn });
+            return Err(if settings.server_url.is_none() {
+                CliError::NoServer
+            } else {
+                CliError::NotSignedIn
+            });
         }
         self.api_as(settings)
     }

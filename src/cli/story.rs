@@ -37,7 +37,9 @@ pub fn told(entries: &[Entry]) -> String {
                 }
                 out.push(format!("{BOLD}{today}{BOLD:#}"));
                 day = today;
-            } else if let Some(pause) = before.map(|b| at.as_second() - b.as_second()).filter(|s| *s > PAUSE_S) {
+            } else if let Some(pause) =
+                before.map(|b| at.as_second() - b.as_second()).filter(|s| *s > PAUSE_S)
+            {
                 out.push(format!("{DIM}{:12}  … {} later{DIM:#}", "", span(pause)));
             }
             before = Some(at);
@@ -103,7 +105,8 @@ pub fn explained(out: &Out, answer: &Value) -> String {
         lines.push("\nBecause:".to_owned());
         for cause in causes {
             let since = text(cause, "since");
-            let told = if since.is_empty() { String::new() } else { format!("  {DIM}({}){DIM:#}", out.ago(&since)) };
+            let told =
+                if since.is_empty() { String::new() } else { format!("  {DIM}({}){DIM:#}", out.ago(&since)) };
             lines.push(format!("  - {}{told}", text(cause, "sentence")));
         }
     }
@@ -152,7 +155,12 @@ mod tests {
             event_type: "task.started".to_owned(),
             workspace: String::new(),
             stream: StreamName { kind: "task".to_owned(), id: String::new() },
-            actor: ActorName { kind: who.0.to_owned(), id: String::new(), name: who.1.to_owned(), via: String::new() },
+            actor: ActorName {
+                kind: who.0.to_owned(),
+                id: String::new(),
+                name: who.1.to_owned(),
+                via: String::new(),
+            },
             occurred_at: occurred.to_owned(),
             recorded_at: recorded.to_owned(),
             text: text.to_owned(),

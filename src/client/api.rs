@@ -152,7 +152,11 @@ impl Api {
     ///
     /// # Errors
     /// See [`ClientError`].
-    pub async fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, ClientError> {
+    pub async fn post<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<T, ClientError> {
         self.call(Call::post(path, body)?).await
     }
 
@@ -187,7 +191,12 @@ impl Api {
     }
 
     /// Starts a request with this client's headers, for those that read the answer as a stream.
-    pub(super) fn request(&self, method: Method, path: &str, query: &[(&str, String)]) -> reqwest::RequestBuilder {
+    pub(super) fn request(
+        &self,
+        method: Method,
+        path: &str,
+        query: &[(&str, String)],
+    ) -> reqwest::RequestBuilder {
         let mut url = self.base.clone();
         let joined = format!("{}{}", self.base.path().trim_end_matches('/'), path);
         url.set_path(&joined);

@@ -71,7 +71,11 @@ impl Environment {
     /// The process' own.
     #[must_use]
     pub fn of_process() -> Self {
-        Self(std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?))).collect())
+        Self(
+            std::env::vars_os()
+                .filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)))
+                .collect(),
+        )
     }
 
     /// A variable; an empty one counts as absent.
@@ -265,14 +269,21 @@ impl Settings {
     ///
     /// # Errors
     /// When a file is unreadable, or a task's rules are broken.
-    pub fn resolve(flags: &Flags, environment: &Environment, current_dir: &Path) -> Result<Self, ConfigError> {
+    pub fn resolve(
+        flags: &Flags,
+        environment: &Environment,
+        current_dir: &Path,
+    ) -> Result<Self, ConfigError> {
         if let Some(context) = in_task::detect(environment, current_dir) {
             return Self::inside_task(flags, environment, context);
         }
         let profile = choose_profile(flags, environment)?;
         let file = ConfigFile::read(&profile.config_path())?;
         let pick = |flag: Option<&String>, variable: &str, key: &str| {
-            flag.map(String::as_str).or_else(|| environment.get(variable)).or_else(|| file.text(key)).map(str::to_owned)
+            flag.map(String::as_str)
+                .or_else(|| environment.get(variable))
+                .or_else(|| file.text(key))
+                .map(str::to_owned)
         };
         Ok(Self {
             server_url: pick(flags.server_url.as_ref(), "MULTICA_SERVER_URL", "server_url"),
@@ -284,7 +295,11 @@ impl Settings {
         })
     }
 
-    fn inside_task(flags: &Flags, environment: &Environment, context: TaskContext) -> Result<Self, ConfigError> {
+    fn inside_task(
+        flags: &Flags,
+        environment: &Environment,
+        context: TaskContext,
+    ) -> Result<Self, ConfigError> {
         if flags.profile.is_some() {
             return Err(ConfigError::ProfileInTask(context));
         }
@@ -337,7 +352,8 @@ pub fn write_private_io(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let fresh = folder.join(format!(".{name}.{}", uuid::Uuid::now_v7().simple()));
     let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh)?;
-    let written = file.write_all(bytes).and_then(|()| file.sync_all()).and_then(|()| std::fs::rename(&fresh, path));
+    let written =
+        file.write_all(bytes).and_then(|()| file.sync_all()).and_then(|()| std::fs::rename(&fresh, path));
     if written.is_err() {
         // Only a half-written copy under a name of its own is lost.
         drop(std::fs::remove_file(&fresh));

@@ -104,7 +104,8 @@ impl Refused {
             return Self { status, code, sentence: detail, next_step, retry_after };
         }
         let value: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
-        let text = |key: &str| value.get(key).and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
+        let text =
+            |key: &str| value.get(key).and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
         let mut sentence = text("detail");
         if sentence.is_empty() {
             sentence = text("error");

@@ -54,7 +54,8 @@ pub fn detect(environment: &Environment, current_dir: &Path) -> Option<TaskConte
         let path = folder.join(MARKER);
         let marker: Marker = serde_json::from_slice(&std::fs::read(&path).ok()?).ok()?;
         let named = |id: &Option<String>| id.as_deref().is_some_and(|text| !text.is_empty());
-        let task_scoped = named(&marker.agent_id) || named(&marker.issue_id) || named(&marker.chat_session_id);
+        let task_scoped =
+            named(&marker.agent_id) || named(&marker.issue_id) || named(&marker.chat_session_id);
         (marker.managed_by == MANAGED_BY).then_some(TaskContext::Marker { path, task_scoped })
     })
 }
@@ -74,7 +75,8 @@ impl TaskContext {
     pub fn next_step(&self) -> String {
         match self {
             Self::Environment { .. } => {
-                "Run it in your own shell. An agent uses the token it was started with (MULTICA_TOKEN).".to_owned()
+                "Run it in your own shell. An agent uses the token it was started with (MULTICA_TOKEN)."
+                    .to_owned()
             }
             Self::Marker { path, task_scoped: true } => format!(
                 "Run it in another directory. If no task works here (`multica directory list`), \

@@ -114,11 +114,15 @@ impl DaemonError {
     #[must_use]
     pub fn next_step(&self) -> String {
         match self {
-            Self::AlreadyRunning { .. } => "Look at it: `multica daemon status`; stop it: `multica daemon stop`.",
+            Self::AlreadyRunning { .. } => {
+                "Look at it: `multica daemon status`; stop it: `multica daemon stop`."
+            }
             Self::State { .. } => "Check the path and its permissions.",
             Self::Port { .. } => "Name a free one: `multica daemon start --health-port PORT`.",
             Self::Executable(_) => "Check that /var/lib/multica can be written.",
-            Self::Refused(ClientError::Refused(refused)) if !refused.next_step.is_empty() => &refused.next_step,
+            Self::Refused(ClientError::Refused(refused)) if !refused.next_step.is_empty() => {
+                &refused.next_step
+            }
             Self::Refused(_) => "Sign in again: `multica login --token TOKEN`.",
             Self::Workspace(_) | Self::NoWorkspace => "List them: `multica workspace list`.",
         }

@@ -61,7 +61,9 @@ impl ControlError {
             Self::Start(_) | Self::File { .. } => "Check the path and its permissions.".to_owned(),
             Self::EndedAtOnce { log, .. } => format!("Its log says why: {}", log.display()),
             Self::Runs { .. } => "Look at it: `multica daemon status`.".to_owned(),
-            Self::StillStopping { .. } => "Ask again, or don't wait for its tasks: `multica daemon stop --now`.".to_owned(),
+            Self::StillStopping { .. } => {
+                "Ask again, or don't wait for its tasks: `multica daemon stop --now`.".to_owned()
+            }
         }
     }
 }

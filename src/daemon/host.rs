@@ -52,7 +52,11 @@ pub fn device_name() -> String {
 /// Where runs get their env roots: for root a place that every account can walk through.
 #[must_use]
 pub fn default_work_root(profile: &Profile, home: &Path) -> PathBuf {
-    if owner::current_uid() == 0 { Path::new(SYSTEM_DIR).join("work") } else { profile.default_work_root(home) }
+    if owner::current_uid() == 0 {
+        Path::new(SYSTEM_DIR).join("work")
+    } else {
+        profile.default_work_root(home)
+    }
 }
 
 /// The executable that supervisors and agents' command lines use.

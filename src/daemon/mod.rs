@@ -7,23 +7,26 @@
 //!
 //! Not here: preparing and running (`supervisor`, `execenv`, `agent`), what a report means (the server).
 
-//@mod claim;
+mod claim;
 mod config;
 pub mod control;
-//@mod drain;
-//@mod enter;
-//@mod health;
-//@mod heartbeat;
+mod conversation;
+mod drain;
+mod enter;
+mod health;
+mod heartbeat;
 pub mod host;
-//@mod orders;
-//@mod outbox;
-//@mod providers;
-//@mod register;
-//@mod run;
-//@mod start;
+mod inspect;
+mod lives;
+mod orders;
+mod outbox;
+mod providers;
+mod register;
+mod run;
+mod start;
 mod state;
-//@mod supervisors;
-//@mod waiter;
+mod supervisors;
+mod waiter;
 
 pub use config::{DaemonConfig, DaemonError, Ended, Shutdown};
-//@pub use run::run;
+pub use run::run;

@@ -4,11 +4,11 @@
 //! daemon.lock                     held as long as the process lives: one daemon a profile
 //! daemon.json   0600              pid, port and token of the local port
 //! daemon.log                      when started in the background
-//! orders.json                     up to where orders are dealt with
-//! claim.json                      the key of the claim request whose answer isn't known yet
+//! tasks/<task>-<generation>.pending     a claim whose run isn't recorded yet: given back after a crash
 //! tasks/<task>-<generation>.json        the run, written before it is started
 //! tasks/<task>-<generation>.lock        held by its supervisor
 //! tasks/<task>-<generation>.charge      what its recovery needs, without secrets
+//! tasks/<task>-<generation>.log         what its supervisor had to say
 //! tasks/<task>-<generation>.delivered   up to where the server has its reports and its transcript
 //! ```
 
@@ -30,22 +30,6 @@ pub struct LocalState {
     pub port: u16,
     /// What its control asks for.
     pub token: String,
-}
-
-/// `orders.json`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct OrderCursor {
-    /// Orders up to that position are dealt with.
-    pub after: i64,
-}
-
-/// `claim.json`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OpenClaim {
-    /// The request's key.
-    pub key: String,
-    /// At most so many tasks were asked for.
-    pub max_tasks: i32,
 }
 
 /// `tasks/….delivered`.
@@ -86,14 +70,6 @@ impl StateDir {
         self.0.join("daemon.log")
     }
 
-    pub fn orders(&self) -> PathBuf {
-        self.0.join("orders.json")
-    }
-
-    pub fn claim(&self) -> PathBuf {
-        self.0.join("claim.json")
-    }
-
     pub fn tasks(&self) -> PathBuf {
         self.0.join("tasks")
     }
@@ -105,6 +81,15 @@ impl StateDir {
 
     /// The recorded runs, oldest first.
     pub fn runs(&self) -> io::Result<Vec<RunId>> {
+        self.named(".json")
+    }
+
+    /// The claims whose runs aren't recorded yet, oldest first.
+    pub fn pending(&self) -> io::Result<Vec<RunId>> {
+        self.named(".pending")
+    }
+
+    fn named(&self, suffix: &str) -> io::Result<Vec<RunId>> {
         let entries = match std::fs::read_dir(self.tasks()) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(vec![]),
@@ -113,7 +98,7 @@ impl StateDir {
         let mut runs = Vec::new();
         for entry in entries {
             let name = entry?.file_name().to_string_lossy().into_owned();
-            runs.extend(name.strip_suffix(".json").and_then(RunId::parse));
+            runs.extend(name.strip_suffix(suffix).and_then(RunId::parse));
         }
         runs.sort_unstable();
         Ok(runs)
@@ -121,7 +106,7 @@ impl StateDir {
 
     /// Forgets a run: the record last, so that a crash on the way leaves it recorded.
     pub fn forget(&self, run: RunId) -> io::Result<()> {
-        for kind in ["charge", "delivered", "lock", "json"] {
+        for kind in ["pending", "charge", "delivered", "log", "lock", "json"] {
             match std::fs::remove_file(self.of_run(run, kind)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 Ok(()) | Err(_) => {}

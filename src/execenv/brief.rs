@@ -30,9 +30,11 @@ pub fn brief(assignment: &Assignment, max: usize) -> String {
 
 fn identity(out: &mut String, assignment: &Assignment, max: usize) {
     let name = inline(&assignment.agent.name);
-    let _ = writeln!(out, "## Agent Identity\n\nYou are the agent `{name}` (id `{}`).\n", assignment.agent_id);
+    let _ =
+        writeln!(out, "## Agent Identity\n\nYou are the agent `{name}` (id `{}`).\n", assignment.agent_id);
     if !assignment.agent.instructions.trim().is_empty() {
-        let _ = writeln!(out, "Your standing instructions:\n\n{}\n", fenced(&assignment.agent.instructions, max));
+        let _ =
+            writeln!(out, "Your standing instructions:\n\n{}\n", fenced(&assignment.agent.instructions, max));
     }
 }
 

@@ -71,7 +71,8 @@ mod tests {
 
     #[test]
     fn a_file_without_a_block_gets_its_bytes_back() {
-        for before in ["", "text", "text\n", "text\n\n", "\n\n", "\r\n", "a <!-- END MULTICA-RUNTIME -->\nb"] {
+        for before in ["", "text", "text\n", "text\n\n", "\n\n", "\r\n", "a <!-- END MULTICA-RUNTIME -->\nb"]
+        {
             let with = place(before.as_bytes(), &block("hello"));
             assert_ne!(with, before.as_bytes());
             assert_eq!(excise(&with), before.as_bytes(), "{before:?}");
@@ -82,7 +83,9 @@ mod tests {
     fn an_older_block_goes_and_the_rest_stays() {
         let old = [b"mine\n".as_slice(), &appended(&block("old")), b"later\n"].concat();
         let with = place(&old, &block("new"));
-        assert!(String::from_utf8_lossy(&with).contains("new") && !String::from_utf8_lossy(&with).contains("old"));
+        assert!(
+            String::from_utf8_lossy(&with).contains("new") && !String::from_utf8_lossy(&with).contains("old")
+        );
         assert_eq!(excise(&with), b"mine\nlater\n");
     }
 

@@ -61,9 +61,10 @@ fn resources(assignment: &Assignment) -> Option<String> {
     if let Some(project) = assignment.project_id {
         root.insert("project_id".to_owned(), json!(project));
     }
-    for (key, text) in
-        [("project_title", &assignment.project_title), ("project_description", &assignment.project_description)]
-    {
+    for (key, text) in [
+        ("project_title", &assignment.project_title),
+        ("project_description", &assignment.project_description),
+    ] {
         if !text.is_empty() {
             root.insert(key.to_owned(), json!(text));
         }

@@ -217,7 +217,9 @@ impl DirectoryRefusal {
             Self::StatFailed { .. } => ("stat_failed", "Look at the permissions on its way."),
             Self::NotADirectory { .. } => ("not_a_directory", "Attach the directory that holds it."),
             Self::SymlinkResolution { .. } => ("symlink_resolution", "Mend the links on its way."),
-            Self::ProtectedViaSymlink { .. } => ("protected_via_symlink", "Attach a directory inside its target."),
+            Self::ProtectedViaSymlink { .. } => {
+                ("protected_via_symlink", "Attach a directory inside its target.")
+            }
             Self::ProtectedCanonical { .. } => ("protected_canonical", "Attach a directory inside it."),
             Self::OwnerNotAllowed { .. } => (
                 "owner_not_allowed",
@@ -289,7 +291,11 @@ async fn look(request: &Inspect) -> Result<Inspected, DirectoryRefusal> {
     }
     let boot_id = identity::boot_id().map_err(|source| DirectoryRefusal::Machine { source })?;
     let home = owner.as_ref().map_or_else(|| request.home.clone(), |owner| owner.home.clone());
-    let git = Git { home, path: std::env::var("PATH").unwrap_or_default(), timeout: request.limits.git_timeout.duration() };
+    let git = Git {
+        home,
+        path: std::env::var("PATH").unwrap_or_default(),
+        timeout: request.limits.git_timeout.duration(),
+    };
     // A machine without git, or a repository git can't read in time, is a directory like any other.
     let tree = git.work_tree(&handle, request.limits.git_changed_paths).await.unwrap_or(None);
     Ok(Inspected::Usable {
@@ -342,7 +348,10 @@ fn canonical(request: &Inspect, path: &Path, real: &Path) -> Result<(), Director
     for folder in &request.own_folders {
         let own = resolved(folder);
         if own.starts_with(real) || real.starts_with(&own) {
-            return Err(DirectoryRefusal::OwnFolder { path: real.display().to_string(), folder: folder.clone() });
+            return Err(DirectoryRefusal::OwnFolder {
+                path: real.display().to_string(),
+                folder: folder.clone(),
+            });
         }
     }
     Ok(())
@@ -367,7 +376,11 @@ fn clean(path: &str) -> PathBuf {
     out
 }
 
-fn take_owner(request: &Inspect, meta: &fs::Metadata, real: &Path) -> Result<Option<Owner>, DirectoryRefusal> {
+fn take_owner(
+    request: &Inspect,
+    meta: &fs::Metadata,
+    real: &Path,
+) -> Result<Option<Owner>, DirectoryRefusal> {
     if owner::current_uid() != 0 {
         return Ok(None);
     }

@@ -88,7 +88,8 @@ impl EnvRoot {
             Some(owner) => return Err(EnvRootError::Foreign { owner }),
             None if is_bare(path)? => {
                 let file = path.join(OWNER);
-                safe_file::write_atomic(&file, task.to_string().as_bytes(), 0o644).map_err(io("write", &file))?;
+                safe_file::write_atomic(&file, task.to_string().as_bytes(), 0o644)
+                    .map_err(io("write", &file))?;
             }
             None => return Err(EnvRootError::NoOwner),
         }
@@ -193,7 +194,9 @@ fn is_bare(path: &Path) -> Result<bool, EnvRootError> {
 fn read_owner(path: &Path) -> Result<Option<String>, EnvRootError> {
     let file = path.join(OWNER);
     match safe_file::read_bounded(&file, 4_096) {
-        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).trim().to_owned()).filter(|text| !text.is_empty())),
+        Ok(bytes) => {
+            Ok(Some(String::from_utf8_lossy(&bytes).trim().to_owned()).filter(|text| !text.is_empty()))
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(io("read", &file)(error)),
     }

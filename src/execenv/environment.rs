@@ -107,7 +107,9 @@ fn path(kept: &[(String, String)], facts: &Facts<'_>) -> String {
         parts.extend([format!("{home}/.local/bin"), format!("{home}/bin")]);
     }
     let inherited = kept.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.clone());
-    parts.push(inherited.filter(|p| !p.is_empty()).unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".to_owned()));
+    parts.push(
+        inherited.filter(|p| !p.is_empty()).unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".to_owned()),
+    );
     parts.join(":")
 }
 

@@ -182,7 +182,8 @@ impl Manifest {
             failpoint::hit("remove-brief");
         }
         for file in &self.files {
-            let ours = written || is_beginning(beneath, &file.path, file.content.as_bytes(), max) || file.leftover;
+            let ours =
+                written || is_beginning(beneath, &file.path, file.content.as_bytes(), max) || file.leftover;
             let outcome = if ours { beneath.remove_file(&file.path) } else { Ok(false) };
             match outcome {
                 Ok(true) => removal.removed.push(file.path.clone()),
@@ -202,7 +203,8 @@ impl Manifest {
 }
 
 fn is_leftover(beneath: &Beneath, file: &ContextFile, max: u64) -> bool {
-    file.path == context::MARKER && beneath.read(file.path, max).is_ok_and(|bytes| context::is_our_marker(&bytes))
+    file.path == context::MARKER
+        && beneath.read(file.path, max).is_ok_and(|bytes| context::is_our_marker(&bytes))
 }
 
 fn is_beginning(beneath: &Beneath, path: &str, whole: &[u8], max: u64) -> bool {

@@ -112,7 +112,10 @@ impl Running {
         }
         if let Ok(group) = i32::try_from(self.pid) {
             // Its number is ours until it is waited for, so the group can't be a stranger's.
-            let _ = nix::sys::signal::killpg(nix::unistd::Pid::from_raw(group), nix::sys::signal::Signal::SIGKILL);
+            let _ = nix::sys::signal::killpg(
+                nix::unistd::Pid::from_raw(group),
+                nix::sys::signal::Signal::SIGKILL,
+            );
         }
         let _ = self.child.wait().await;
     }

@@ -14,7 +14,11 @@ use sha2::{Digest, Sha256};
 /// # Errors
 /// When it can't be read or written.
 pub fn publish(root: &Path) -> io::Result<PathBuf> {
-    let name: String = Sha256::digest(fs::read("/proc/self/exe")?).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    let name: String = Sha256::digest(fs::read("/proc/self/exe")?)
+        .iter()
+        .take(16)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     let directory = root.join(name);
     let target = directory.join("multica");
     if target.is_file() {

@@ -114,7 +114,10 @@ mod tests {
     fn a_program_name_with_blanks_and_parentheses_does_not_shift_the_fields() {
         let line = b"42 (a) b (c) S 1 2 3 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 777 0 0";
         let stat = parse(line).expect("parses");
-        assert_eq!((stat.state, stat.parent, stat.group, stat.session, stat.start_time), (b'S', 1, 2, 3, 777));
+        assert_eq!(
+            (stat.state, stat.parent, stat.group, stat.session, stat.start_time),
+            (b'S', 1, 2, 3, 777)
+        );
     }
 
     #[test]

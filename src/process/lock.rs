@@ -149,7 +149,8 @@ mod tests {
 
     #[test]
     fn a_waiter_in_the_lock_table_is_no_holder() {
-        let table = "1: FLOCK  ADVISORY  WRITE 7 08:01:99 0 EOF\n1: -> FLOCK  ADVISORY  WRITE 8 08:01:99 0 EOF\n";
+        let table =
+            "1: FLOCK  ADVISORY  WRITE 7 08:01:99 0 EOF\n1: -> FLOCK  ADVISORY  WRITE 8 08:01:99 0 EOF\n";
         assert_eq!(holder_in(table, "08:01", 99), Some(7));
         assert_eq!(holder_in(table, "00:2b", 99), Some(7));
         assert_eq!(holder_in(table, "08:01", 98), None);

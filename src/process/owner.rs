@@ -73,7 +73,10 @@ pub fn become_account(uid: u32, gid: u32, name: &str) -> Result<(), BecomeError>
     }
     let refused = |step| move |errno: nix::Error| BecomeError { uid, step, source: errno.into() };
     let group = Gid::from_raw(gid);
-    let groups = CString::new(name).ok().and_then(|name| getgrouplist(&name, group).ok()).unwrap_or_else(|| vec![group]);
+    let groups = CString::new(name)
+        .ok()
+        .and_then(|name| getgrouplist(&name, group).ok())
+        .unwrap_or_else(|| vec![group]);
     setgroups(&groups).map_err(refused("setgroups"))?;
     setgid(group).map_err(refused("setgid"))?;
     setuid(Uid::from_raw(uid)).map_err(refused("setuid"))?;

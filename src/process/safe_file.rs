@@ -196,7 +196,12 @@ impl Beneath {
     /// Anything but "not there" and "not empty".
     pub fn remove_directory(&self, path: &str) -> io::Result<bool> {
         match self.remove(path, UnlinkatFlags::RemoveDir) {
-            Err(error) if matches!(error.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists) => {
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists
+                ) =>
+            {
                 Ok(false)
             }
             other => other,

@@ -58,7 +58,6 @@ pub(super) async fn run(run: &mut Run, prompt: &str) -> Result<ReportBody, RunEr
         streams: Streams::new(&mut running, run.charge.limits.agent_line_bytes),
         reader,
         batch: Vec::new(),
-
     };
     let (stop, exit) = watch(run, &mut running, &mut talk).await?;
     let exit = empty_tree(run, &mut running, &mut talk, exit).await?;
@@ -103,7 +102,8 @@ fn start(
     };
     let name = program.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let Some(place) = &run.place else { return Err(RunError::Identity) };
-    let handle = place.handle.as_fd().try_clone_to_owned().map_err(RunError::system("keep the work directory"))?;
+    let handle =
+        place.handle.as_fd().try_clone_to_owned().map_err(RunError::system("keep the work directory"))?;
     let mut spawn = Spawn::new(program, Cwd::Handle(handle));
     if let Some(lock) = &place.lock {
         let copy = lock.handle().as_fd().try_clone_to_owned();
@@ -143,7 +143,8 @@ async fn watch(
     flush.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut heard = Instant::now();
     loop {
-        let patience = if talk.reader.open_tools().is_empty() { limits.idle_watchdog } else { limits.tool_watchdog };
+        let patience =
+            if talk.reader.open_tools().is_empty() { limits.idle_watchdog } else { limits.tool_watchdog };
         tokio::select! {
             reason = wait_cancel(&mut cancel) => {
                 run.write(Entry::CancelAsked { reason: reason.clone() }, true)?;

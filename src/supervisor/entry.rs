@@ -64,7 +64,9 @@ async fn supervise(charge: Charge, recovering: bool) -> Result<Ended, RunError> 
 
 async fn recover(run: &mut Run) -> Result<Ended, RunError> {
     run.agent = run.entries.iter().rev().find_map(|entry| match entry {
-        Entry::Started { agent } => Some(agent).filter(|agent| agent.is_alive()).map(|a| (a.pid, a.start_time)),
+        Entry::Started { agent } => {
+            Some(agent).filter(|agent| agent.is_alive()).map(|a| (a.pid, a.start_time))
+        }
         _ => None,
     });
     run.session = run.reports.iter().rev().find_map(|report| match &report.body {

@@ -50,7 +50,9 @@ fn remove_sidecars(run: &Run, written: bool) -> Result<(), RunError> {
     let path = run.manifest_path();
     let Some(manifest) = read_manifest(&path) else { return Ok(()) };
     let left = match &run.place {
-        Some(place) => manifest.remove(&place.beneath, &run.folder, written, run.charge.limits.brief_file_bytes).left,
+        Some(place) => {
+            manifest.remove(&place.beneath, &run.folder, written, run.charge.limits.brief_file_bytes).left
+        }
         // The directory itself is gone or another one: what was written can't be reached.
         None => manifest.files.iter().map(|file| file.path.clone()).collect(),
     };
@@ -70,6 +72,7 @@ fn report_end(run: &Run, verdict: &ReportBody) -> Result<(), RunError> {
     failpoint::hit("report-file");
     run.report(verdict.clone())?;
     failpoint::hit("terminal-reported");
-    let exit = serde_json::json!({ "state": "ended", "report": verdict.path(), "at": jiff::Timestamp::now() });
+    let exit =
+        serde_json::json!({ "state": "ended", "report": verdict.path(), "at": jiff::Timestamp::now() });
     write("exit.json", serde_json::to_vec(&exit))
 }

@@ -9,8 +9,8 @@
 
 pub mod frame;
 pub mod journal;
-pub mod recover;
 pub mod records;
+pub mod recover;
 pub mod remote;
 pub mod socket;
 pub mod spool;

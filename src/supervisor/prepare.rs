@@ -14,8 +14,8 @@ use crate::execenv::brief_block::block;
 use crate::execenv::context;
 use crate::execenv::prompt::prompt;
 use crate::execenv::sidecars::{BriefFile, Manifest};
-use crate::process::lock::{self, Holder, Lock, Try};
 use crate::process::failpoint;
+use crate::process::lock::{self, Holder, Lock, Try};
 use crate::process::safe_file::{Beneath, device_and_inode, read_bounded, write_atomic};
 use crate::wire::daemon::{LockReport, ReportBody};
 
@@ -79,7 +79,8 @@ pub(super) async fn prepare(run: &mut Run) -> Result<Prepared, RunError> {
 /// Opens the place and takes its lock; waits a little for a foreign one.
 pub(super) async fn open_place(run: &mut Run) -> Result<Opened, RunError> {
     let work_dir = run.work_dir();
-    let handle = lock::open_directory(Path::new(&work_dir)).map_err(RunError::system("open the work directory"))?;
+    let handle =
+        lock::open_directory(Path::new(&work_dir)).map_err(RunError::system("open the work directory"))?;
     let identity = device_and_inode(&handle).map_err(RunError::system("identify the work directory"))?;
     let mut held = None;
     if let Workplace::InPlace { device, inode, path, .. } = &run.charge.workplace {
@@ -129,12 +130,15 @@ async fn make_ready(run: &mut Run) -> Result<Prepared, RunError> {
     let git = run.git_state().await;
     let limits = run.charge.limits.clone();
     let text = brief(&run.charge.assignment, limits.quoted_bytes);
-    let file = run.provider()?.brief_file().map(|path| BriefFile { path: path.to_owned(), block: block(&text) });
+    let file =
+        run.provider()?.brief_file().map(|path| BriefFile { path: path.to_owned(), block: block(&text) });
     let Some(place) = &run.place else { return Err(RunError::Identity) };
-    let identity = device_and_inode(&place.handle).map_err(RunError::system("identify the work directory"))?;
+    let identity =
+        device_and_inode(&place.handle).map_err(RunError::system("identify the work directory"))?;
     let files = context::files(&run.charge.assignment);
     let manifest = Manifest::plan(&place.beneath, identity, &files, file, limits.brief_file_bytes)?;
-    let json = serde_json::to_vec(&manifest).map_err(|error| RunError::system("write the manifest")(error.into()))?;
+    let json = serde_json::to_vec(&manifest)
+        .map_err(|error| RunError::system("write the manifest")(error.into()))?;
     write_atomic(&run.manifest_path(), &json, 0o600).map_err(RunError::system("write the manifest"))?;
     failpoint::hit("manifest");
     run.write(Entry::PreparePlan { steps: steps(&manifest) }, true)?;
@@ -156,7 +160,8 @@ async fn make_ready(run: &mut Run) -> Result<Prepared, RunError> {
 }
 
 fn steps(manifest: &Manifest) -> Vec<PrepareStep> {
-    let directories = manifest.directories.iter().map(|path| PrepareStep::MakeDirectory { path: path.clone() });
+    let directories =
+        manifest.directories.iter().map(|path| PrepareStep::MakeDirectory { path: path.clone() });
     let files = manifest.files.iter().map(|file| PrepareStep::WriteFile { path: file.path.clone() });
     let brief = manifest.brief.iter().map(|brief| PrepareStep::WriteBrief { path: brief.path.clone() });
     directories.chain(files).chain(brief).collect()
@@ -165,7 +170,8 @@ fn steps(manifest: &Manifest) -> Vec<PrepareStep> {
 /// Context files of earlier claims of this task that nobody took out.
 fn replay_old_manifests(run: &Run) -> Result<(), RunError> {
     let Some(place) = &run.place else { return Ok(()) };
-    let identity = device_and_inode(&place.handle).map_err(RunError::system("identify the work directory"))?;
+    let identity =
+        device_and_inode(&place.handle).map_err(RunError::system("identify the work directory"))?;
     for folder in run.env_root.run_folders()? {
         let path = manifest_in(&folder);
         let Some(manifest) = read_manifest(&path) else { continue };

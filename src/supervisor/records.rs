@@ -113,7 +113,8 @@ impl Records {
             file.set_len(scan.end as u64).map_err(io("cut"))?;
             file.sync_all().map_err(io("sync"))?;
         }
-        let mut records = Self { path: path.to_path_buf(), file, bytes: scan.end as u64, max, starts: Vec::new() };
+        let mut records =
+            Self { path: path.to_path_buf(), file, bytes: scan.end as u64, max, starts: Vec::new() };
         if scan.spans.is_empty() {
             records.append(header, true)?;
             records.starts.clear();
@@ -250,9 +251,8 @@ fn scan(path: &Path, bytes: &[u8]) -> Result<Scan, RecordsError> {
 }
 
 fn record_end(bytes: &[u8], at: usize) -> Option<usize> {
-    let number = |from: usize| {
-        bytes.get(from..from + 4).and_then(|b| b.try_into().ok()).map(u32::from_be_bytes)
-    };
+    let number =
+        |from: usize| bytes.get(from..from + 4).and_then(|b| b.try_into().ok()).map(u32::from_be_bytes);
     let (length, sum) = (number(at)? as usize, number(at + 4)?);
     let body = bytes.get(at + HEAD..(at + HEAD).checked_add(length)?)?;
     // Zeros are what a file system leaves of a write that was never made; they must not count as a record.

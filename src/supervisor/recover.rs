@@ -51,8 +51,8 @@ pub fn plan(entries: &[Entry], world: World, ending: &EndingReport) -> Option<Pl
     if !world.terminal_reported {
         steps.push(FinalizeStep::ReportEnd);
     }
-    let exit_unknown =
-        has(|entry| matches!(entry, Entry::Spawning {})) && !has(|entry| matches!(entry, Entry::Exited { .. }));
+    let exit_unknown = has(|entry| matches!(entry, Entry::Spawning {}))
+        && !has(|entry| matches!(entry, Entry::Exited { .. }));
     Some(Plan {
         steps,
         verdict: verdict(now, ending),
@@ -179,7 +179,8 @@ mod tests {
             all[..died_after].iter().for_each(|step| step(&mut dead));
             // The lock dies with its holder; the processes don't.
             dead.locked = false;
-            let length = plan(&dead.journal, dead.world, &ending_of_test()).map_or(0, |plan| plan.steps.len());
+            let length =
+                plan(&dead.journal, dead.world, &ending_of_test()).map_or(0, |plan| plan.steps.len());
             for died_again_after in 0..=length {
                 let mut m = dead.clone();
                 if let Some(first) = plan(&m.journal, m.world, &ending_of_test()) {
@@ -210,7 +211,8 @@ mod tests {
             (Entry::CancelAsked { reason: "interrupted".to_owned() }, Some("runtime_recovery")),
             (Entry::Spawning {}, Some("runtime_recovery")),
         ] {
-            let plan = plan(&[Entry::Began {}, entry], World::default(), &ending_of_test()).expect("unfinished");
+            let plan =
+                plan(&[Entry::Began {}, entry], World::default(), &ending_of_test()).expect("unfinished");
             match (plan.verdict, reason) {
                 (ReportBody::CancelAck { .. }, None) => {}
                 (ReportBody::Fail { failure_reason, .. }, Some(reason)) => assert_eq!(failure_reason, reason),

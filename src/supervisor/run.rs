@@ -166,7 +166,19 @@ impl Run {
         serve(&folder, vec![daemon, current_uid()], Arc::new(served)).map_err(RunError::system("listen"))?;
         let session = None;
         let (place, agent) = (None, None);
-        Ok(Self { charge, folder, env_root, journal, entries, spool, reports, control, place, session, agent })
+        Ok(Self {
+            charge,
+            folder,
+            env_root,
+            journal,
+            entries,
+            spool,
+            reports,
+            control,
+            place,
+            session,
+            agent,
+        })
     }
 
     /// Whether an earlier supervisor of this claim left something to do.
@@ -299,7 +311,8 @@ impl Run {
             executable_dir: &charge.executable_dir,
             other_account,
         };
-        let own = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        let own = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
         environment::build(own, &facts)
     }
 
@@ -363,4 +376,3 @@ pub(super) async fn wait_cancel(cancel: &mut tokio::sync::watch::Receiver<Option
         Err(_) => std::future::pending().await,
     }
 }
-

@@ -190,7 +190,10 @@ pub(super) async fn write_frame<W: AsyncWrite + Unpin>(to: &mut W, frame: &Frame
 }
 
 /// Reads one frame, whatever its kind; none at the end.
-pub(super) async fn read_value<R: AsyncRead + Unpin>(from: &mut R, max: usize) -> std::io::Result<Option<Value>> {
+pub(super) async fn read_value<R: AsyncRead + Unpin>(
+    from: &mut R,
+    max: usize,
+) -> std::io::Result<Option<Value>> {
     let mut length = [0; 4];
     match from.read_exact(&mut length).await {
         Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => return Ok(None),

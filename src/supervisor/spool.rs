@@ -56,7 +56,13 @@ impl Spool {
         let spool = Self {
             last_ordinal: watch::Sender::new(reports.len() as u64),
             last_seq: watch::Sender::new(last_seq),
-            inner: Mutex::new(Inner { generation: header.generation, reports, transcript, terminal, transcript_full: false }),
+            inner: Mutex::new(Inner {
+                generation: header.generation,
+                reports,
+                transcript,
+                terminal,
+                transcript_full: false,
+            }),
         };
         Ok((spool, known))
     }

@@ -118,7 +118,8 @@ fn command_line(create: &Create) -> Result<Option<Value>, CliError> {
 async fn runtime(session: &Session, provider: &str, daemon: Option<&str>) -> Result<Value, CliError> {
     let answer = session.get("/api/runtimes").await?;
     let all = items(&answer, "runtimes");
-    let fits = |r: &&Value| text(r, "provider") == provider && daemon.is_none_or(|d| text(r, "daemon_id") == d);
+    let fits =
+        |r: &&Value| text(r, "provider") == provider && daemon.is_none_or(|d| text(r, "daemon_id") == d);
     let mut candidates: Vec<&Value> = all.iter().filter(fits).collect();
     candidates.sort_by_key(|r| text(r, "status") != "online");
     candidates.first().map(|found| (*found).clone()).ok_or_else(|| {

@@ -45,8 +45,11 @@ pub async fn run(session: &Session, common: &Common, verb: DaemonVerb) -> Result
         DaemonVerb::Stop { now } => {
             session.people_only("daemon stop")?;
             let state = session.profile()?.daemon_dir();
-            let stopped = crate::cli::output::patiently("stopping the daemon", control::stop(&state, now)).await?;
-            session.out.done(&json!({"stopped": stopped}), if stopped { "Stopped." } else { "It isn't running." })
+            let stopped =
+                crate::cli::output::patiently("stopping the daemon", control::stop(&state, now)).await?;
+            session
+                .out
+                .done(&json!({"stopped": stopped}), if stopped { "Stopped." } else { "It isn't running." })
         }
         DaemonVerb::Status => status(session).await,
         DaemonVerb::Logs { follow, lines } => {
@@ -61,7 +64,8 @@ async fn list(session: &Session) -> Result<(), CliError> {
     let rows = items(&answer, "daemons")
         .iter()
         .map(|d| {
-            let providers: Vec<String> = items(&d["runtimes"], "").iter().map(|r| text(r, "provider")).collect();
+            let providers: Vec<String> =
+                items(&d["runtimes"], "").iter().map(|r| text(r, "provider")).collect();
             vec![
                 text(d, "daemon_id"),
                 text(d, "device_name"),
@@ -92,7 +96,10 @@ async fn start(session: &Session, common: &Common, args: &DaemonStart) -> Result
         ("--profile", common.profile.clone()),
         ("--daemon-id", args.daemon_id.clone()),
         ("--device-name", args.device_name.clone()),
-        ("--workspaces-root", args.workspaces_root.as_ref().map(|p| session.absolute(p).display().to_string())),
+        (
+            "--workspaces-root",
+            args.workspaces_root.as_ref().map(|p| session.absolute(p).display().to_string()),
+        ),
         ("--max-concurrent-tasks", args.max_concurrent_tasks.map(|n| n.to_string())),
         ("--health-port", args.health_port.map(|n| n.to_string())),
         ("--drain", args.drain.map(|n| n.to_string())),
@@ -127,7 +134,14 @@ async fn status(session: &Session) -> Result<(), CliError> {
             ("VERSION", text(&health, "cli_version")),
             ("UPTIME", text(&health, "uptime")),
             ("RUNNING", text(&health, "running_task_count")),
-            ("PROVIDERS", items(&health["agents"], "").iter().map(|a| text(a, "provider")).collect::<Vec<_>>().join(", ")),
+            (
+                "PROVIDERS",
+                items(&health["agents"], "")
+                    .iter()
+                    .map(|a| text(a, "provider"))
+                    .collect::<Vec<_>>()
+                    .join(", "),
+            ),
             ("TASKS", items(&health["tasks"], "").iter().map(task_line).collect::<Vec<_>>().join("\n")),
         ],
     )
@@ -171,7 +185,8 @@ pub fn daemon_config(session: &Session, args: &DaemonStart) -> Result<DaemonConf
     let environment = &session.environment;
     let home = Home::find(environment)?;
     let pick = |flag: Option<String>, variable: &str, key: &str| {
-        flag.or_else(|| environment.get(variable).map(str::to_owned)).or_else(|| file.text(key).map(str::to_owned))
+        flag.or_else(|| environment.get(variable).map(str::to_owned))
+            .or_else(|| file.text(key).map(str::to_owned))
     };
     let root = pick(
         args.workspaces_root.as_ref().map(|p| session.absolute(p).display().to_string()),
@@ -197,7 +212,8 @@ pub fn daemon_config(session: &Session, args: &DaemonStart) -> Result<DaemonConf
         device_name: device.unwrap_or_else(crate::daemon::host::device_name),
         profile: profile.title().to_owned(),
         state_dir: profile.daemon_dir(),
-        work_root: root.map_or_else(|| crate::daemon::host::default_work_root(&profile, user_home), Into::into),
+        work_root: root
+            .map_or_else(|| crate::daemon::host::default_work_root(&profile, user_home), Into::into),
         slots: slots.unwrap_or(session.limits.daemon_slots),
         health_port: args.health_port,
         drain: args.drain.map_or(session.limits.drain.duration(), std::time::Duration::from_secs),

@@ -53,10 +53,14 @@ fn list(session: &Session, answer: &Value) -> Result<(), CliError> {
 fn show(session: &Session, one: &Value) -> Result<(), CliError> {
     let queue: Vec<String> = items(&one["queue"], "")
         .iter()
-        .map(|q| format!("{}. {}  since {}", text(q, "place"), text(q, "name"), session.out.ago(&text(q, "since"))))
+        .map(|q| {
+            format!("{}. {}  since {}", text(q, "place"), text(q, "name"), session.out.ago(&text(q, "since")))
+        })
         .collect();
     let blocked = match &one["holder"]["blocked"] {
-        Value::Object(_) | Value::String(_) | Value::Bool(true) => "locked by a program outside multica".to_owned(),
+        Value::Object(_) | Value::String(_) | Value::Bool(true) => {
+            "locked by a program outside multica".to_owned()
+        }
         _ => String::new(),
     };
     session.out.fields(

@@ -110,7 +110,9 @@ pub async fn run(session: &Session, verb: IssueVerb) -> Result<(), CliError> {
         IssueVerb::Get { issue } => get(session, &issue).await,
         IssueVerb::Status { issue, status } => {
             let answer = put(session, &issue, &json!({"status": status})).await?;
-            session.out.done(&answer, &format!("{} is {}.", text(&answer, "identifier"), text(&answer, "status")))
+            session
+                .out
+                .done(&answer, &format!("{} is {}.", text(&answer, "identifier"), text(&answer, "status")))
         }
         IssueVerb::Assign { issue, to, .. } => assign(session, &issue, to).await,
         IssueVerb::Rerun { issue } => {
@@ -175,7 +177,9 @@ async fn get(session: &Session, issue: &str) -> Result<(), CliError> {
     let runs = session.get(&format!("{base}/task-runs")).await?;
     let lines: Vec<String> = items(&runs, "tasks")
         .iter()
-        .map(|t| format!("{}  {}  {}", task_name(t), text(t, "status"), session.out.ago(&text(t, "created_at"))))
+        .map(|t| {
+            format!("{}  {}  {}", task_name(t), text(t, "status"), session.out.ago(&text(t, "created_at")))
+        })
         .collect();
     let mut whole = found.clone();
     whole["task_runs"] = runs.clone();

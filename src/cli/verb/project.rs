@@ -44,7 +44,9 @@ pub enum ProjectVerb {
 
 pub async fn run(session: &Session, verb: ProjectVerb) -> Result<(), CliError> {
     match verb {
-        ProjectVerb::Create { title, description, repos } => create(session, &title, description, &repos).await,
+        ProjectVerb::Create { title, description, repos } => {
+            create(session, &title, description, &repos).await
+        }
         ProjectVerb::List => list(session).await,
         ProjectVerb::Get { project } => get(session, &project).await,
         ProjectVerb::Delete { project } => {
@@ -94,7 +96,12 @@ async fn list(session: &Session) -> Result<(), CliError> {
         })
         .collect();
     let headers = ["id", "title", "status", "resources", "issues", "created"];
-    session.out.list(&Value::from(projects), &headers, rows, "No project yet: `multica project create --title T`.")
+    session.out.list(
+        &Value::from(projects),
+        &headers,
+        rows,
+        "No project yet: `multica project create --title T`.",
+    )
 }
 
 async fn get(session: &Session, reference: &str) -> Result<(), CliError> {
@@ -106,7 +113,9 @@ async fn get(session: &Session, reference: &str) -> Result<(), CliError> {
     whole["resources"] = Value::from(items(&resources, "resources"));
     let lines: Vec<String> = items(&resources, "resources")
         .iter()
-        .map(|r| format!("{}  {}  {}", short(&text(r, "id")), text(r, "resource_type"), super::resource::place(r)))
+        .map(|r| {
+            format!("{}  {}  {}", short(&text(r, "id")), text(r, "resource_type"), super::resource::place(r))
+        })
         .collect();
     session.out.fields(
         &whole,

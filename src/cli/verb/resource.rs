@@ -96,7 +96,8 @@ async fn add(session: &Session, project: &str, kind: &str, reference: Reference)
         body["label"] = Value::from(label);
     }
     let made = session.call(Call::post(&path, &body)?).await?;
-    let mut sentence = format!("Attached {} to {} ({}).", place(&made), text(&found, "title"), text(&made, "id"));
+    let mut sentence =
+        format!("Attached {} to {} ({}).", place(&made), text(&found, "title"), text(&made, "id"));
     for warning in items(&made, "warnings").iter().filter_map(Value::as_str) {
         sentence.push_str("\nNote: ");
         sentence.push_str(warning);
@@ -104,7 +105,11 @@ async fn add(session: &Session, project: &str, kind: &str, reference: Reference)
     session.out.done(&made, &sentence)
 }
 
-fn whole_reference(session: &Session, kind: &str, reference: Reference) -> Result<Map<String, Value>, CliError> {
+fn whole_reference(
+    session: &Session,
+    kind: &str,
+    reference: Reference,
+) -> Result<Map<String, Value>, CliError> {
     if let Some(object) = reference.raw.as_deref().and_then(json_object) {
         return Ok(object);
     }
@@ -171,7 +176,12 @@ async fn list(session: &Session, project: &str) -> Result<(), CliError> {
     session.out.list(&Value::from(resources), &headers, rows, "Nothing is attached to this project.")
 }
 
-async fn update(session: &Session, project: &str, resource: &str, reference: Reference) -> Result<(), CliError> {
+async fn update(
+    session: &Session,
+    project: &str,
+    resource: &str,
+    reference: Reference,
+) -> Result<(), CliError> {
     let (path, found) = find(session, project, resource).await?;
     let label = reference.ref_label.clone();
     let whole = reference.raw.as_deref().and_then(json_object);

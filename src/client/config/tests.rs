@@ -64,7 +64,8 @@ fn the_local_profile_counts_only_when_nothing_else_is_configured() {
 #[test]
 fn inside_a_task_no_file_is_read_and_only_a_tasks_token_counts() {
     let file = r#"{"server_url":"http://file","token":"mul_file"}"#;
-    let machine = Machine::new().config("", file).with("MULTICA_TASK_ID", "t").with("MULTICA_TOKEN", "mul_human");
+    let machine =
+        Machine::new().config("", file).with("MULTICA_TASK_ID", "t").with("MULTICA_TOKEN", "mul_human");
     let settings = machine.resolve(&Flags::default()).expect("settled");
     assert_eq!((token(&settings), settings.server_url.as_deref()), (None, None));
     let flags = Flags { profile: Some("local".to_owned()), ..Flags::default() };
