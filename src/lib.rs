@@ -59,6 +59,9 @@
 
 pub mod agent;
 pub mod app;
+pub mod cli;
+pub mod client;
+pub mod daemon;
 pub mod domain;
 pub mod execenv;
 pub mod fold;

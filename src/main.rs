@@ -1,70 +1,75 @@
-//! The program: words in, a role out, the composition root runs it.
+//! The composition root: turns a role into what runs.
 
-use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
+use multica::cli::{self, Role};
+use multica::daemon::{self, DaemonConfig, Ended, Shutdown};
 use multica::kernel::error_chain::Chain;
-use multica::system::{self, SystemError};
-use tokio_util::sync::CancellationToken;
-use tracing_subscriber::EnvFilter;
+use multica::kernel::limits::Limits;
+use multica::{execenv, supervisor};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
 
 fn main() -> ExitCode {
-    let mut arguments = std::env::args_os().skip(1);
-    if arguments.next().is_some_and(|first| first == "__reap") {
-        return reap(arguments);
+    let Ok(runtime) = tokio::runtime::Builder::new_multi_thread().enable_all().build() else {
+        return ExitCode::FAILURE;
+    };
+    let mut arguments = std::env::args().skip(1);
+    match arguments.next().as_deref() {
+        Some("__supervise") => {
+            return runtime.block_on(supervisor::main(arguments.next().as_deref() == Some("--recover")));
+        }
+        Some("__inspect-directory") => return runtime.block_on(execenv::directory::main()),
+        _ => {}
     }
-    let filter = EnvFilter::try_from_env("MULTICA_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            tracing::error!(%error, "the program can't start its threads");
+    let limits = match std::env::var("MULTICA_LIMITS").map(|text| serde_json::from_str::<Limits>(&text)) {
+        Ok(Ok(limits)) => limits,
+        Ok(Err(error)) => {
+            eprintln!("error: MULTICA_LIMITS can't be read: {error}");
             return ExitCode::FAILURE;
         }
+        Err(_) => Limits::default(),
     };
-    match runtime.block_on(run()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            tracing::error!(error = %Chain(&error), "stopped");
+    match cli::parse(std::env::args_os()) {
+        Ok(Role::Client(client)) => runtime.block_on(cli::run(*client, limits)),
+        Ok(Role::Daemon(common, start)) => match cli::daemon_config(&common, &start, limits) {
+            Ok(config) => runtime.block_on(run_daemon(config)),
+            Err(error) => cli::report(&error, false),
+        },
+        Ok(Role::Up(..) | Role::Server(..)) => ExitCode::FAILURE,
+        Err(code) => code,
+    }
+}
+
+async fn run_daemon(config: DaemonConfig) -> ExitCode {
+    tracing_subscriber::fmt().with_ansi(false).with_writer(std::io::stderr).init();
+    let (ask, asked) = watch::channel(Shutdown::None);
+    let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+    else {
+        return ExitCode::FAILURE;
+    };
+    tokio::spawn(async move {
+        for wanted in [Shutdown::Drain, Shutdown::Now] {
+            tokio::select! {
+                _ = term.recv() => {}
+                _ = int.recv() => {}
+            }
+            ask.send_replace(wanted);
+        }
+        // Kept: a dropped sender would say nothing more.
+        std::future::pending::<()>().await;
+    });
+    match daemon::run(config, asked).await {
+        Ok(Ended::Stopped { .. }) => ExitCode::SUCCESS,
+        Ok(Ended::Superseded) => {
+            eprintln!("error: A newer process of this daemon has registered; this one stops.");
+            eprintln!("Next: Look at it: `multica daemon list`.");
             ExitCode::FAILURE
         }
-    }
-}
-
-async fn run() -> Result<(), SystemError> {
-    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let port = variable("MULTICA_PORT").and_then(|port| port.parse().ok()).unwrap_or(8080);
-    let listen = SocketAddr::from(([127, 0, 0, 1], port));
-    match std::env::args().nth(1).as_deref() {
-        Some("server") => system::server(variable, listen, Vec::new()).await,
-        Some("up") => {
-            let home = variable("HOME").ok_or(SystemError::Missing { name: "HOME" })?;
-            let data = variable("MULTICA_DATA_DIR")
-                .map_or_else(|| PathBuf::from(home).join(".multica/profiles/local/data"), PathBuf::from);
-            let limits = system::limits(variable("MULTICA_LIMITS").as_deref())?;
-            let person = variable("USER").unwrap_or_else(|| "Owner".to_owned());
-            let token = variable("MULTICA_TOKEN");
-            let shutdown = CancellationToken::new();
-            let up = system::up(&data, listen, &person, token.as_deref(), limits, shutdown.clone()).await?;
-            tracing::info!(address = %up.server.address(), workspace = %up.bootstrap.workspace, "up");
-            system::stop_when_asked(shutdown);
-            let served = up.server.run().await;
-            up.embedded.stop().await?;
-            served
+        Err(error) => {
+            eprintln!("error: {}", Chain(&error));
+            eprintln!("Next: {}", error.next_step());
+            ExitCode::FAILURE
         }
-        _ => Err(SystemError::Missing { name: "the role: server or up" }),
-    }
-}
-
-/// `__reap <pid to wait for> <data directory>`: takes a test run's database server away.
-fn reap(mut arguments: impl Iterator<Item = std::ffi::OsString>) -> ExitCode {
-    let wait_for = arguments.next().and_then(|pid| pid.to_str()?.parse().ok());
-    let (Some(wait_for), Some(folder)) = (wait_for, arguments.next().map(PathBuf::from)) else {
-        return ExitCode::from(2);
-    };
-    match multica::store::embedded::reap::run(wait_for, &folder) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
     }
 }

@@ -1,0 +1,187 @@
+//! What can be typed.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use super::run::ClientRole;
+use super::verb;
+
+/// What this process is to be.
+#[derive(Debug)]
+pub enum Role {
+    /// Everything on this machine: private database, server, daemon.
+    Up(Common, UpArgs),
+    /// The server.
+    Server(Common, ServerArgs),
+    /// The daemon, in this process.
+    Daemon(Common, DaemonStart),
+    /// A verb that asks the server, or local files.
+    Client(Box<ClientRole>),
+}
+
+/// Runs coding agents in real directories, and can say at any later time what happened and why.
+#[derive(Debug, Parser)]
+#[command(name = "multica", version, max_term_width = 110, disable_help_subcommand = true)]
+#[command(after_help = "Local directories explained: multica help local-directories")]
+pub struct Cli {
+    /// Flags of every verb.
+    #[command(flatten)]
+    pub common: Common,
+    /// The verb.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// Flags of every verb.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Common {
+    /// The server's address [env: MULTICA_SERVER_URL].
+    #[arg(long, global = true, value_name = "URL", help_heading = "Global options")]
+    pub server_url: Option<String>,
+    /// The workspace, by id or slug [env: MULTICA_WORKSPACE_ID].
+    #[arg(long, global = true, value_name = "ID", help_heading = "Global options")]
+    pub workspace_id: Option<String>,
+    /// The profile whose files count [env: MULTICA_PROFILE].
+    #[arg(long, global = true, value_name = "NAME", help_heading = "Global options")]
+    pub profile: Option<String>,
+    /// A table for people, or JSON for programs.
+    #[arg(long, global = true, value_enum, default_value_t = Format::Table, help_heading = "Global options")]
+    pub output: Format,
+    /// Says more about what goes on, on standard error.
+    #[arg(long, global = true, help_heading = "Global options")]
+    pub debug: bool,
+}
+
+/// How results are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum Format {
+    /// For people.
+    #[default]
+    Table,
+    /// For programs.
+    Json,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Starts everything on this machine and prints a sign-in link.
+    Up(UpArgs),
+    /// Runs the server on a PostgreSQL (DATABASE_URL).
+    Server(ServerArgs),
+    /// The daemon that runs agents on this machine.
+    #[command(subcommand)]
+    Daemon(verb::daemon::DaemonVerb),
+    /// Projects and what is attached to them.
+    #[command(subcommand)]
+    Project(verb::project::ProjectVerb),
+    /// Agents: who does the work.
+    #[command(subcommand)]
+    Agent(verb::agent::AgentVerb),
+    /// Issues: what is to be done.
+    #[command(subcommand)]
+    Issue(verb::issue::IssueVerb),
+    /// Tasks: the runs of agents, and why they are where they are.
+    #[command(subcommand)]
+    Task(verb::task::TaskVerb),
+    /// Directories: who works in them and who waits.
+    #[command(subcommand)]
+    Directory(verb::directory::DirectoryVerb),
+    /// Everything that happens, as it happens.
+    Feed(verb::task::FeedArgs),
+    /// Workspaces.
+    #[command(subcommand)]
+    Workspace(verb::account::WorkspaceVerb),
+    /// Access tokens.
+    #[command(subcommand)]
+    Token(verb::account::TokenVerb),
+    /// Keeps a token and a server in the profile.
+    Login(verb::account::LoginArgs),
+    /// Who one is for the server.
+    #[command(subcommand)]
+    Auth(verb::account::AuthVerb),
+    /// The profile's settings.
+    #[command(subcommand)]
+    Config(verb::account::ConfigVerb),
+    /// Checks the log against itself and the read models against the log.
+    Verify,
+    /// Prints a shell's completions.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Writes man pages into a directory.
+    Man {
+        /// Where to.
+        dir: PathBuf,
+    },
+    /// Explains a topic, or a verb.
+    Help {
+        /// `local-directories`, or the words of a verb.
+        words: Vec<String>,
+    },
+}
+
+/// `multica up`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct UpArgs {
+    /// Fills an example project with agents and directories.
+    #[arg(long)]
+    pub demo: bool,
+    /// Stops by itself once the demo has run.
+    #[arg(long)]
+    pub once: bool,
+    /// The port of web UI and API; another free one is taken if it is in use.
+    #[arg(long)]
+    pub port: Option<u16>,
+    /// Starts no daemon.
+    #[arg(long)]
+    pub no_daemon: bool,
+    /// Where everything is kept; the profile's folder otherwise.
+    #[arg(long, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// How long a clean stop waits for running tasks, seconds.
+    #[arg(long, value_name = "SECONDS")]
+    pub drain: Option<u64>,
+}
+
+/// `multica server`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct ServerArgs {
+    /// The address it listens on.
+    #[arg(long, default_value = "127.0.0.1")]
+    pub bind: String,
+    /// The port.
+    #[arg(long, default_value_t = 8080)]
+    pub port: u16,
+    /// Says that TLS is done in front of an address that isn't loopback.
+    #[arg(long)]
+    pub behind_tls: bool,
+}
+
+/// `multica daemon start`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct DaemonStart {
+    /// Stays in this terminal.
+    #[arg(long)]
+    pub foreground: bool,
+    /// The daemon's id, instead of the machine's [env: MULTICA_DAEMON_ID].
+    #[arg(long, value_name = "ID")]
+    pub daemon_id: Option<String>,
+    /// What the machine is called [env: MULTICA_DAEMON_DEVICE_NAME].
+    #[arg(long, value_name = "NAME")]
+    pub device_name: Option<String>,
+    /// Where runs get their own folders [env: MULTICA_WORKSPACES_ROOT].
+    #[arg(long, value_name = "DIR")]
+    pub workspaces_root: Option<PathBuf>,
+    /// Tasks at once [env: MULTICA_DAEMON_MAX_CONCURRENT_TASKS].
+    #[arg(long, value_name = "N")]
+    pub max_concurrent_tasks: Option<u32>,
+    /// The local port for health and stop; the next free one is taken if it is in use.
+    #[arg(long, value_name = "PORT")]
+    pub health_port: Option<u16>,
+    /// How long a clean stop waits for running tasks, seconds.
+    #[arg(long, value_name = "SECONDS")]
+    pub drain: Option<u64>,
+}

@@ -1,0 +1,247 @@
+//! How a verb fails: a sentence, the next step, and an exit code that says whose move it is.
+
+use std::path::PathBuf;
+
+use crate::client::config::ConfigError;
+use crate::client::error::ClientError;
+use crate::client::in_task::TaskContext;
+use crate::kernel::error_chain::Chain;
+
+/// A verb failed.
+#[derive(Debug, thiserror::Error)]
+pub enum CliError {
+    /// The configuration.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The server, or the way to it.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// A person's verb inside a task.
+    #[error("`multica {verb}` isn't for use inside a task ({because})", because = .context.because())]
+    InTask {
+        /// The verb.
+        verb: &'static str,
+        /// What says that we are inside one.
+        context: TaskContext,
+    },
+    /// A call with a person's token inside a task.
+    #[error("this is inside a task ({because}), where only the task's own token counts", because = .0.because())]
+    NoTaskToken(TaskContext),
+    /// No server is known.
+    #[error("no server is configured")]
+    NoServer,
+    /// No token is known.
+    #[error("not signed in")]
+    NotSignedIn,
+    /// A reference names nothing.
+    #[error("no {kind} is called `{reference}`")]
+    Unknown {
+        /// project, agent, …
+        kind: &'static str,
+        /// As typed.
+        reference: String,
+    },
+    /// A reference names several.
+    #[error("`{reference}` fits {count} {kind}s: {these}", these = .candidates.join(", "), count = .candidates.len())]
+    Ambiguous {
+        /// project, agent, …
+        kind: &'static str,
+        /// As typed.
+        reference: String,
+        /// Ids and names.
+        candidates: Vec<String>,
+    },
+    /// Flags that don't go together, or one that is missing.
+    #[error("{0}")]
+    Usage(UsageError),
+    /// No runtime of that provider is registered.
+    #[error("no runtime of provider `{provider}` is registered{for_daemon}", for_daemon = .daemon.as_deref().map(|d| format!(" by daemon {d}")).unwrap_or_default())]
+    NoRuntime {
+        /// The provider.
+        provider: String,
+        /// The daemon asked for.
+        daemon: Option<String>,
+        /// Providers that are there.
+        found: Vec<String>,
+    },
+    /// The local daemon.
+    #[error(transparent)]
+    Daemon(#[from] crate::daemon::control::ControlError),
+    /// A file can't be read or written.
+    #[error("can't use {path}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// Standard input or output failed.
+    #[error("can't write the result")]
+    Output(#[source] std::io::Error),
+    /// The log or a read model is not what it should be.
+    #[error("the check found {findings} fault(s)")]
+    NotVerified {
+        /// How many.
+        findings: usize,
+    },
+}
+
+/// See [`CliError::Usage`].
+#[derive(Debug, thiserror::Error)]
+pub enum UsageError {
+    /// `local_directory` without a path.
+    #[error("a local_directory needs --local-path")]
+    LocalPath,
+    /// `github_repo` without a URL.
+    #[error("a github_repo needs --url")]
+    Url,
+    /// Another type without its reference.
+    #[error("a resource of type {0} needs --ref with a JSON object")]
+    Ref(String),
+    /// `--ref` isn't a JSON object.
+    #[error("--ref isn't a JSON object")]
+    RefForm,
+    /// Provider `command` without a program.
+    #[error("provider command needs --command")]
+    Command,
+    /// A program for another provider.
+    #[error("--command, --arg and --prompt are for provider command only")]
+    NotCommand,
+    /// A text is asked for and missing.
+    #[error("the text is missing")]
+    Text,
+    /// A topic that isn't there.
+    #[error("there is no help on `{0}`")]
+    Topic(String),
+    /// Nothing to change.
+    #[error("nothing to change was given")]
+    NothingToChange,
+}
+
+impl CliError {
+    /// 0 ok · 1 anything else · 2 network · 3 not allowed · 4 not found · 5 the request is wrong.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Client(error) => match error.status() {
+                Some(401 | 403) => 3,
+                Some(404) => 4,
+                Some(400 | 422) => 5,
+                Some(_) => 1,
+                None if error.is_transient() => 2,
+                None => 1,
+            },
+            Self::NotSignedIn | Self::InTask { .. } | Self::NoTaskToken(_) => 3,
+            Self::Config(ConfigError::ProfileInTask(_) | ConfigError::NoTaskToken(_)) => 3,
+            Self::Unknown { .. } | Self::NoRuntime { .. } => 4,
+            Self::Ambiguous { .. } | Self::Usage(_) => 5,
+            _ => 1,
+        }
+    }
+
+    /// A stable code for programs.
+    #[must_use]
+    pub fn code(&self) -> String {
+        let own = match self {
+            Self::Client(error) if !error.code().is_empty() => return error.code().to_owned(),
+            Self::Client(_) => "server_unreachable",
+            Self::Config(_) => "config",
+            Self::InTask { .. } | Self::NoTaskToken(_) => "inside_task",
+            Self::NoServer => "no_server",
+            Self::NotSignedIn => "not_signed_in",
+            Self::Unknown { .. } => "not_found",
+            Self::Ambiguous { .. } => "ambiguous",
+            Self::Usage(_) => "usage",
+            Self::NoRuntime { .. } => "no_runtime",
+            Self::Daemon(_) => "daemon",
+            Self::File { .. } => "file",
+            Self::Output(_) => "output",
+            Self::NotVerified { .. } => "not_verified",
+        };
+        own.to_owned()
+    }
+
+    /// What happened, as a sentence.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        if let Self::Client(ClientError::Refused(refused)) = self {
+            return refused.sentence.clone();
+        }
+        let text = Chain(self).to_string();
+        let mut characters = text.chars();
+        let head: String = characters.next().map(|c| c.to_uppercase().collect()).unwrap_or_default();
+        format!("{head}{}.", characters.as_str())
+    }
+
+    /// What to do now.
+    #[must_use]
+    pub fn next_step(&self) -> String {
+        match self {
+            Self::Client(error) => client_step(error),
+            Self::Config(ConfigError::ProfileInTask(context) | ConfigError::NoTaskToken(context))
+            | Self::NoTaskToken(context)
+            | Self::InTask { context, .. } => context.next_step(),
+            Self::Config(ConfigError::NoHome) => "Set HOME to your home directory.".to_owned(),
+            Self::Config(ConfigError::Form { .. }) => {
+                "Mend the file, or move it away and sign in again.".to_owned()
+            }
+            Self::Config(_) | Self::File { .. } => "Check the path and its permissions.".to_owned(),
+            Self::NoServer => {
+                "Start one with `multica up`, or name it: `multica login --server-url URL --token TOKEN`."
+                    .to_owned()
+            }
+            Self::NotSignedIn => "Sign in: `multica login --token TOKEN`.".to_owned(),
+            Self::Unknown { kind, .. } => unknown_step(kind),
+            Self::Ambiguous { .. } => "Use the id.".to_owned(),
+            Self::Usage(_) => "See the verb's --help.".to_owned(),
+            Self::NoRuntime { found, .. } if found.is_empty() => {
+                "Start a daemon: `multica daemon start`.".to_owned()
+            }
+            Self::NoRuntime { found, .. } => format!(
+                "Registered are: {}. Install the provider's program on the daemon's machine and restart the daemon.",
+                found.join(", ")
+            ),
+            Self::Daemon(error) => error.next_step(),
+            Self::Output(_) => "Check where standard output goes.".to_owned(),
+            Self::NotVerified { .. } => {
+                "Keep the data as it is; each finding names where to look.".to_owned()
+            }
+        }
+    }
+}
+
+fn client_step(error: &ClientError) -> String {
+    match error {
+        ClientError::Refused(refused) if !refused.next_step.is_empty() => refused.next_step.clone(),
+        ClientError::Refused(refused) => match refused.status {
+            401 => "Sign in: `multica login --token TOKEN`.".to_owned(),
+            403 => "Ask an owner or admin of the workspace.".to_owned(),
+            404 => "List what there is and use an id or name from there.".to_owned(),
+            status if status >= 500 => "Try again; if it stays, look at the server's log.".to_owned(),
+            _ => "Change the request and try again.".to_owned(),
+        },
+        ClientError::Unreachable { .. } => {
+            "Start the server (`multica up`), or check --server-url and the network.".to_owned()
+        }
+        ClientError::TimedOut { .. } => {
+            "Try again: the same write is never done twice by a retry of the server.".to_owned()
+        }
+        ClientError::Address { .. } => "Give an address like http://127.0.0.1:8080.".to_owned(),
+        ClientError::Unreadable { .. } => {
+            "Check that the address is a multica server of a fitting version.".to_owned()
+        }
+        ClientError::BadToken => "Sign in again: `multica login --token TOKEN`.".to_owned(),
+        ClientError::Setup(_) | ClientError::Unwritable { .. } => {
+            "Report this with --debug output.".to_owned()
+        }
+    }
+}
+
+fn unknown_step(kind: &str) -> String {
+    match kind {
+        "member" | "assignee" => "List who there is: `multica agent list`.".to_owned(),
+        "resource" => "List them: `multica project resource list PROJECT`.".to_owned(),
+        _ => format!("List what there is: `multica {kind} list`."),
+    }
+}

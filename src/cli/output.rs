@@ -1,0 +1,206 @@
+//! How results look: tables for people, JSON for programs.
+
+use std::io::Write;
+use std::time::Duration;
+
+use anstyle::{AnsiColor, Style};
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::args::Format;
+use super::error::CliError;
+
+/// After this long without an answer, a person is shown that something is going on.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+const HEADER: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+const ERROR: Style = AnsiColor::Red.on_default().bold();
+const NEXT: Style = AnsiColor::Cyan.on_default();
+
+/// Where results go.
+#[derive(Debug, Clone, Copy)]
+pub struct Out {
+    format: Format,
+    now: Timestamp,
+}
+
+impl Out {
+    /// Results in this format, times told from `now`.
+    pub const fn new(format: Format, now: Timestamp) -> Self {
+        Self { format, now }
+    }
+
+    /// Whether a program reads.
+    pub fn is_json(&self) -> bool {
+        self.format == Format::Json
+    }
+
+    /// A list: the JSON as the server gave it, or a table.
+    pub fn list(
+        &self,
+        json: &Value,
+        headers: &[&str],
+        rows: Vec<Vec<String>>,
+        empty: &str,
+    ) -> Result<(), CliError> {
+        if self.is_json() {
+            return self.json(json);
+        }
+        if rows.is_empty() {
+            return line(&format!("{DIM}{empty}{DIM:#}"));
+        }
+        let text = table(headers, rows);
+        let (head, body) = text.split_once('\n').unwrap_or((&text, ""));
+        line(&format!("{HEADER}{head}{HEADER:#}"))?;
+        line(body)
+    }
+
+    /// One thing: the JSON, or a field a line.
+    pub fn fields(&self, json: &Value, fields: &[(&str, String)]) -> Result<(), CliError> {
+        if self.is_json() {
+            return self.json(json);
+        }
+        let width = fields.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+        for (name, value) in fields.iter().filter(|(_, value)| !value.is_empty()) {
+            let indented = value.replace('\n', &format!("\n{:width$}  ", ""));
+            line(&format!("{HEADER}{name:width$}{HEADER:#}  {indented}"))?;
+        }
+        Ok(())
+    }
+
+    /// Something was done: the JSON, or a sentence.
+    pub fn done(&self, json: &Value, sentence: &str) -> Result<(), CliError> {
+        if self.is_json() { self.json(json) } else { line(sentence) }
+    }
+
+    /// JSON with two spaces.
+    pub fn json(&self, json: &Value) -> Result<(), CliError> {
+        let text = serde_json::to_string_pretty(json).map_err(|e| CliError::Output(e.into()))?;
+        line(&text)
+    }
+
+    /// A time as people say it: `3m ago`.
+    pub fn ago(&self, time: &str) -> String {
+        match time.parse::<Timestamp>() {
+            Ok(at) => relative(self.now, at),
+            Err(_) => time.to_owned(),
+        }
+    }
+}
+
+/// Prints a line to standard output.
+pub fn line(text: &str) -> Result<(), CliError> {
+    let mut out = anstream::stdout().lock();
+    writeln!(out, "{text}").and_then(|()| out.flush()).map_err(CliError::Output)
+}
+
+/// Says something beside the result, to standard error.
+pub fn note(text: &str) {
+    // Nothing is lost when nobody can read the remark.
+    drop(writeln!(anstream::stderr().lock(), "{DIM}{text}{DIM:#}"));
+}
+
+/// Prints why a verb failed.
+pub fn failure(error: &CliError, json: bool) {
+    let mut err = anstream::stderr().lock();
+    let (sentence, step) = (error.sentence(), error.next_step());
+    let written = if json {
+        let value = serde_json::json!({"error": sentence, "code": error.code(), "next_step": step});
+        writeln!(err, "{value}")
+    } else {
+        writeln!(err, "{ERROR}error:{ERROR:#} {sentence}")
+            .and_then(|()| writeln!(err, "{NEXT}Next:{NEXT:#} {step}"))
+    };
+    // Standard error itself is gone: the exit code still says it.
+    drop(written);
+}
+
+/// Waits for something; a spinner appears once it takes more than a second.
+pub async fn patiently<T>(what: &str, work: impl Future<Output = T>) -> T {
+    let mut work = std::pin::pin!(work);
+    if let Ok(done) = tokio::time::timeout(PATIENCE, &mut work).await {
+        return done;
+    }
+    let spinner = indicatif::ProgressBar::new_spinner().with_message(what.to_owned());
+    spinner.enable_steady_tick(Duration::from_millis(100));
+    let done = work.await;
+    spinner.finish_and_clear();
+    done
+}
+
+/// A table without borders.
+pub fn table(headers: &[&str], rows: Vec<Vec<String>>) -> String {
+    let mut table = comfy_table::Table::new();
+    table.load_style(comfy_table::presets::NOTHING);
+    table.set_header(headers.iter().map(|header| header.to_uppercase()));
+    table.add_rows(rows);
+    let last = headers.len().saturating_sub(1);
+    for (index, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((0, if index == last { 0 } else { 2 }));
+    }
+    table.trim_fmt()
+}
+
+/// A span as people say it.
+pub fn relative(now: Timestamp, at: Timestamp) -> String {
+    let seconds = now.as_second() - at.as_second();
+    let (amount, before) = (seconds.unsigned_abs(), seconds >= 0);
+    let text = match amount {
+        0..=4 => return "just now".to_owned(),
+        5..=59 => format!("{amount}s"),
+        60..=3_599 => format!("{}m", amount / 60),
+        3_600..=86_399 => format!("{}h", amount / 3_600),
+        _ => format!("{}d", amount / 86_400),
+    };
+    if before { format!("{text} ago") } else { format!("in {text}") }
+}
+
+/// A member of a JSON object as text, by its path (`a.b`); empty where there is none.
+pub fn text(value: &Value, path: &str) -> String {
+    let mut at = value;
+    for key in path.split('.') {
+        match at.get(key) {
+            Some(next) => at = next,
+            None => return String::new(),
+        }
+    }
+    match at {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// The list inside an answer: bare, or under a key.
+pub fn items<'a>(value: &'a Value, key: &str) -> &'a [Value] {
+    value.as_array().or_else(|| value.get(key).and_then(Value::as_array)).map_or(&[], Vec::as_slice)
+}
+
+/// The last eight characters of an id, for tables.
+pub fn short(id: &str) -> String {
+    id.get(id.len().saturating_sub(8)..).unwrap_or(id).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_told_as_people_say_them() {
+        let now: Timestamp = "2026-05-01T12:00:00Z".parse().expect("a time");
+        let told = |at: &str| relative(now, at.parse().expect("a time"));
+        assert_eq!(told("2026-05-01T11:59:58Z"), "just now");
+        assert_eq!(told("2026-05-01T11:57:00Z"), "3m ago");
+        assert_eq!(told("2026-05-01T09:00:00Z"), "3h ago");
+        assert_eq!(told("2026-04-28T12:00:00Z"), "3d ago");
+        assert_eq!(told("2026-05-01T12:10:00Z"), "in 10m");
+    }
+
+    #[test]
+    fn a_table_has_upper_case_headers_and_no_borders() {
+        let text =
+            table(&["id", "name"], vec![vec!["1".into(), "one".into()], vec!["22".into(), "two".into()]]);
+        assert_eq!(text, "ID  NAME\n1   one\n22  two");
+    }
+}

@@ -1,0 +1,197 @@
+//! How a task's story reads: a stranger should follow it without a glossary.
+
+use anstyle::Style;
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::output::{Out, items, text};
+use crate::wire::feed::Entry;
+
+const DIM: Style = Style::new().dimmed();
+const BOLD: Style = Style::new().bold();
+
+/// A clock on a machine that differs less than this from the database's says nothing new.
+const SAME_MOMENT_MS: i128 = 1_000;
+
+/// A silence longer than this gets a line of its own.
+const PAUSE_S: i64 = 60;
+
+/// The entries of an answer.
+pub fn entries(answer: &Value) -> Vec<Entry> {
+    items(answer, "entries").iter().filter_map(|e| serde_json::from_value(e.clone()).ok()).collect()
+}
+
+/// The whole story: a heading a day, a line an event, and what the machine's clock said where that differs.
+pub fn told(entries: &[Entry]) -> String {
+    let who = entries.iter().map(|e| actor(e).chars().count()).max().unwrap_or(0);
+    let mut out = Vec::new();
+    let mut before: Option<Timestamp> = None;
+    let mut day = String::new();
+    for entry in entries {
+        let recorded = entry.recorded_at.parse::<Timestamp>().ok();
+        if let Some(at) = recorded {
+            let today = at.strftime("%A, %-d %B %Y (UTC)").to_string();
+            if today != day {
+                if !day.is_empty() {
+                    out.push(String::new());
+                }
+                out.push(format!("{BOLD}{today}{BOLD:#}"));
+                day = today;
+            } else if let Some(pause) =
+                before.map(|b| at.as_second() - b.as_second()).filter(|s| *s > PAUSE_S)
+            {
+                out.push(format!("{DIM}{:12}  … {} later{DIM:#}", "", span(pause)));
+            }
+            before = Some(at);
+        }
+        out.push(story_line(entry, recorded, who));
+    }
+    if out.is_empty() {
+        return "Nothing has been recorded.".to_owned();
+    }
+    out.join("\n")
+}
+
+fn story_line(entry: &Entry, recorded: Option<Timestamp>, who: usize) -> String {
+    let clock = recorded.map_or_else(|| entry.recorded_at.clone(), clock);
+    let name = actor(entry);
+    let mut line = format!("{clock:12}  {DIM}{name:who$}{DIM:#}  {}", entry.text);
+    if let (Some(recorded), Ok(occurred)) = (recorded, entry.occurred_at.parse::<Timestamp>()) {
+        let apart = (recorded.as_nanosecond() - occurred.as_nanosecond()) / 1_000_000;
+        if apart.abs() > SAME_MOMENT_MS || entry.actor.kind == "daemon" {
+            line.push_str(&format!("  {DIM}[on the machine {}]{DIM:#}", clock_of(occurred, recorded)));
+        }
+    }
+    line
+}
+
+/// A line of the feed.
+pub fn feed_line(entry: &Entry) -> String {
+    let clock = entry.recorded_at.parse::<Timestamp>().map_or_else(|_| entry.recorded_at.clone(), clock);
+    format!("{DIM}{:>7}{DIM:#}  {clock}  {DIM}{}{DIM:#}  {}", entry.position, actor(entry), entry.text)
+}
+
+fn actor(entry: &Entry) -> String {
+    if entry.actor.name.is_empty() { entry.actor.kind.clone() } else { entry.actor.name.clone() }
+}
+
+fn clock(at: Timestamp) -> String {
+    at.strftime("%H:%M:%S%.3f").to_string()
+}
+
+/// A clock's time; with its date where that is another day than the one above.
+fn clock_of(at: Timestamp, beside: Timestamp) -> String {
+    let same_day = at.strftime("%F").to_string() == beside.strftime("%F").to_string();
+    if same_day { clock(at) } else { at.strftime("%F %H:%M:%S%.3f").to_string() }
+}
+
+fn span(seconds: i64) -> String {
+    match seconds {
+        0..=119 => format!("{seconds} s"),
+        120..=7_199 => format!("{} min", seconds / 60),
+        _ => format!("{} h", seconds / 3_600),
+    }
+}
+
+/// Why a task is where it is.
+pub fn explained(out: &Out, answer: &Value) -> String {
+    let since = text(answer, "since");
+    let mut lines = vec![format!("{BOLD}{}{BOLD:#}", text(answer, "sentence"))];
+    if !since.is_empty() {
+        lines.push(format!("{DIM}{}, since {since} ({}){DIM:#}", text(answer, "status"), out.ago(&since)));
+    }
+    let causes = items(&answer["causes"], "");
+    if !causes.is_empty() {
+        lines.push("\nBecause:".to_owned());
+        for cause in causes {
+            let since = text(cause, "since");
+            let told =
+                if since.is_empty() { String::new() } else { format!("  {DIM}({}){DIM:#}", out.ago(&since)) };
+            lines.push(format!("  - {}{told}", text(cause, "sentence")));
+        }
+    }
+    let ends = text(answer, "ends_when");
+    if !ends.is_empty() {
+        lines.push(format!("\nEnds when: {ends}"));
+    }
+    let commands = items(&answer["commands"], "");
+    if !commands.is_empty() {
+        lines.push("\nWhat you can do:".to_owned());
+        lines.extend(commands.iter().map(|c| match c {
+            Value::String(command) => format!("  {command}"),
+            other => format!("  {}", text(other, "command")),
+        }));
+    }
+    lines.join("\n")
+}
+
+/// A line of a transcript.
+pub fn message(message: &Value) -> String {
+    let kind = text(message, "type");
+    let body = match kind.as_str() {
+        "tool_use" => format!("{} {}", text(message, "tool"), text(message, "input")),
+        "tool_result" => text(message, "output"),
+        _ => text(message, "content"),
+    };
+    let mark = match kind.as_str() {
+        _ if message["stderr"].as_bool() == Some(true) => "stderr ",
+        "thinking" => "(thinking) ",
+        "tool_use" => "→ ",
+        "tool_result" => "← ",
+        "error" => "error: ",
+        _ => "",
+    };
+    format!("{DIM}{mark}{DIM:#}{}", body.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::feed::{ActorName, StreamName};
+
+    fn entry(position: i64, who: (&str, &str), occurred: &str, recorded: &str, text: &str) -> Entry {
+        Entry {
+            position,
+            event_type: "task.started".to_owned(),
+            workspace: String::new(),
+            stream: StreamName { kind: "task".to_owned(), id: String::new() },
+            actor: ActorName {
+                kind: who.0.to_owned(),
+                id: String::new(),
+                name: who.1.to_owned(),
+                via: String::new(),
+            },
+            occurred_at: occurred.to_owned(),
+            recorded_at: recorded.to_owned(),
+            text: text.to_owned(),
+            links: vec![],
+        }
+    }
+
+    #[test]
+    fn a_story_is_aligned_and_tells_both_clocks_where_they_differ() {
+        let story = told(&[
+            entry(1, ("member", "Ada"), "2026-05-01T12:00:00.1Z", "2026-05-01T12:00:00.2Z", "Ada queued it."),
+            entry(2, ("daemon", "forge"), "2026-05-01T12:00:01Z", "2026-05-01T12:00:04Z", "It started."),
+            entry(3, ("system", ""), "2026-05-02T12:10:00Z", "2026-05-02T12:10:00Z", "It ended."),
+        ]);
+        let plain = anstream::adapter::strip_str(&story).to_string();
+        let expected = "Friday, 1 May 2026 (UTC)\n\
+            12:00:00.200  Ada     Ada queued it.\n\
+            12:00:04.000  forge   It started.  [on the machine 12:00:01.000]\n\
+            \n\
+            Saturday, 2 May 2026 (UTC)\n\
+            12:10:00.000  system  It ended.";
+        assert_eq!(plain, expected);
+    }
+
+    #[test]
+    fn a_long_silence_is_told() {
+        let at = |minute: u32| format!("2026-05-01T12:{minute:02}:00Z");
+        let story = told(&[
+            entry(1, ("member", "Ada"), &at(0), &at(0), "One."),
+            entry(2, ("member", "Ada"), &at(30), &at(30), "Two."),
+        ]);
+        assert!(story.contains("… 30 min later"), "{story}");
+    }
+}

@@ -1,0 +1,228 @@
+//! `multica daemon`.
+
+use clap::Subcommand;
+use serde_json::{Value, json};
+
+use crate::cli::args::{Common, DaemonStart};
+use crate::cli::error::CliError;
+use crate::cli::output::{items, line, short, text};
+use crate::cli::session::Session;
+use crate::client::config::{ConfigFile, Home};
+use crate::daemon::DaemonConfig;
+use crate::daemon::control;
+use crate::kernel::limits::Limits;
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub enum DaemonVerb {
+    /// Lists the daemons the server knows.
+    List,
+    /// Starts this machine's daemon.
+    Start(DaemonStart),
+    /// Stops it cleanly: it waits for what runs, then stops that too.
+    Stop {
+        /// Doesn't wait for running tasks; they are tried again elsewhere or later.
+        #[arg(long)]
+        now: bool,
+    },
+    /// Says whether it runs, and what it does.
+    Status,
+    /// Prints its log.
+    Logs {
+        /// Goes on as the log grows.
+        #[arg(short, long)]
+        follow: bool,
+        /// The last so many lines.
+        #[arg(short = 'n', long, default_value_t = 100)]
+        lines: usize,
+    },
+}
+
+pub async fn run(session: &Session, common: &Common, verb: DaemonVerb) -> Result<(), CliError> {
+    match verb {
+        DaemonVerb::List => list(session).await,
+        DaemonVerb::Start(args) => start(session, common, &args).await,
+        DaemonVerb::Stop { now } => {
+            session.people_only("daemon stop")?;
+            let state = session.profile()?.daemon_dir();
+            let stopped =
+                crate::cli::output::patiently("stopping the daemon", control::stop(&state, now)).await?;
+            session
+                .out
+                .done(&json!({"stopped": stopped}), if stopped { "Stopped." } else { "It isn't running." })
+        }
+        DaemonVerb::Status => status(session).await,
+        DaemonVerb::Logs { follow, lines } => {
+            session.people_only("daemon logs")?;
+            logs(session, follow, lines).await
+        }
+    }
+}
+
+async fn list(session: &Session) -> Result<(), CliError> {
+    let answer = session.get("/api/daemons").await?;
+    let rows = items(&answer, "daemons")
+        .iter()
+        .map(|d| {
+            let providers: Vec<String> =
+                items(&d["runtimes"], "").iter().map(|r| text(r, "provider")).collect();
+            vec![
+                text(d, "daemon_id"),
+                text(d, "device_name"),
+                text(d, "status"),
+                session.out.ago(&text(d, "last_seen_at")),
+                providers.join(", "),
+                format!("{} of {}", or_zero(text(d, "running")), text(d, "slots")),
+                or_zero(text(d, "parked")),
+                text(d, "cli_version"),
+            ]
+        })
+        .collect();
+    let headers = ["daemon", "machine", "status", "seen", "providers", "running", "waiting", "version"];
+    session.out.list(&answer, &headers, rows, "No daemon has registered: `multica daemon start`.")
+}
+
+fn or_zero(text: String) -> String {
+    if text.is_empty() { "0".to_owned() } else { text }
+}
+
+async fn start(session: &Session, common: &Common, args: &DaemonStart) -> Result<(), CliError> {
+    // Everything that can be wrong is found here, where a person reads it, not in the child's log.
+    let config = daemon_config(session, args)?;
+    let mut passed = vec!["daemon".to_owned(), "start".to_owned(), "--foreground".to_owned()];
+    let flags = [
+        ("--server-url", common.server_url.clone()),
+        ("--workspace-id", common.workspace_id.clone()),
+        ("--profile", common.profile.clone()),
+        ("--daemon-id", args.daemon_id.clone()),
+        ("--device-name", args.device_name.clone()),
+        (
+            "--workspaces-root",
+            args.workspaces_root.as_ref().map(|p| session.absolute(p).display().to_string()),
+        ),
+        ("--max-concurrent-tasks", args.max_concurrent_tasks.map(|n| n.to_string())),
+        ("--health-port", args.health_port.map(|n| n.to_string())),
+        ("--drain", args.drain.map(|n| n.to_string())),
+    ];
+    for (flag, value) in flags {
+        if let Some(value) = value {
+            passed.push(flag.to_owned());
+            passed.push(value);
+        }
+    }
+    let started = control::start_background(&config.state_dir, passed, &session.limits);
+    let state = crate::cli::output::patiently("starting the daemon", started).await?;
+    let sentence = format!("The daemon runs (pid {}, port {}).", state.pid, state.port);
+    session.out.done(&json!({"pid": state.pid, "port": state.port}), &sentence)
+}
+
+async fn status(session: &Session) -> Result<(), CliError> {
+    let state = session.profile()?.daemon_dir();
+    let Some(health) = control::status(&state).await? else {
+        return session.out.done(&json!({"status": "stopped"}), "It isn't running: `multica daemon start`.");
+    };
+    session.out.fields(
+        &health,
+        &[
+            ("STATUS", text(&health, "status")),
+            ("PID", text(&health, "pid")),
+            ("DAEMON", text(&health, "daemon_id")),
+            ("MACHINE", text(&health, "device_name")),
+            ("SERVER", text(&health, "server_url")),
+            ("CONNECTED", text(&health, "connected")),
+            ("PROFILE", text(&health, "profile")),
+            ("VERSION", text(&health, "cli_version")),
+            ("UPTIME", text(&health, "uptime")),
+            ("RUNNING", text(&health, "running_task_count")),
+            (
+                "PROVIDERS",
+                items(&health["agents"], "")
+                    .iter()
+                    .map(|a| text(a, "provider"))
+                    .collect::<Vec<_>>()
+                    .join(", "),
+            ),
+            ("TASKS", items(&health["tasks"], "").iter().map(task_line).collect::<Vec<_>>().join("\n")),
+        ],
+    )
+}
+
+fn task_line(task: &Value) -> String {
+    format!("{}  {}  {}", short(&text(task, "id")), text(task, "name"), text(task, "state"))
+}
+
+async fn logs(session: &Session, follow: bool, lines: usize) -> Result<(), CliError> {
+    let path = control::log_path(&session.profile()?.daemon_dir());
+    let read = |path: &std::path::Path| {
+        std::fs::read(path).map_err(|source| CliError::File { path: path.to_owned(), source })
+    };
+    let bytes = read(&path)?;
+    let mut seen = bytes.len();
+    let whole = String::from_utf8_lossy(&bytes).into_owned();
+    let all: Vec<&str> = whole.lines().collect();
+    for text in &all[all.len().saturating_sub(lines)..] {
+        line(text)?;
+    }
+    while follow {
+        tokio::time::sleep(session.limits.transcript_flush.duration()).await;
+        let bytes = read(&path)?;
+        // A shorter file is a fresh one.
+        let fresh = bytes.get(seen..).unwrap_or(&bytes);
+        if !fresh.is_empty() {
+            line(String::from_utf8_lossy(fresh).trim_end())?;
+        }
+        seen = bytes.len();
+    }
+    Ok(())
+}
+
+/// Settles how a daemon of this profile runs.
+pub fn daemon_config(session: &Session, args: &DaemonStart) -> Result<DaemonConfig, CliError> {
+    session.people_only("daemon start")?;
+    let settings = session.settings()?;
+    let profile = session.profile()?;
+    let file = ConfigFile::read(&profile.config_path())?;
+    let environment = &session.environment;
+    let home = Home::find(environment)?;
+    let pick = |flag: Option<String>, variable: &str, key: &str| {
+        flag.or_else(|| environment.get(variable).map(str::to_owned))
+            .or_else(|| file.text(key).map(str::to_owned))
+    };
+    let root = pick(
+        args.workspaces_root.as_ref().map(|p| session.absolute(p).display().to_string()),
+        "MULTICA_WORKSPACES_ROOT",
+        "workspaces_root",
+    );
+    let slots = args
+        .max_concurrent_tasks
+        .or_else(|| environment.get("MULTICA_DAEMON_MAX_CONCURRENT_TASKS")?.parse().ok())
+        .or_else(|| file.value("max_concurrent_tasks")?.as_u64()?.try_into().ok());
+    let device = pick(args.device_name.clone(), "MULTICA_DAEMON_DEVICE_NAME", "device_name");
+    let daemon_id = match &args.daemon_id {
+        Some(id) => id.clone(),
+        None => home.daemon_id(environment)?,
+    };
+    let allowed = file.value("allowed_directories").map(|list| items(list, "")).unwrap_or_default();
+    let user_home = home.0.parent().unwrap_or(&home.0);
+    Ok(DaemonConfig {
+        server_url: settings.server_url.ok_or(CliError::NoServer)?,
+        token: settings.token.ok_or(CliError::NotSignedIn)?,
+        workspace: settings.workspace,
+        daemon_id,
+        device_name: device.unwrap_or_else(crate::daemon::host::device_name),
+        profile: profile.title().to_owned(),
+        state_dir: profile.daemon_dir(),
+        work_root: root
+            .map_or_else(|| crate::daemon::host::default_work_root(&profile, user_home), Into::into),
+        slots: slots.unwrap_or(session.limits.daemon_slots),
+        health_port: args.health_port,
+        drain: args.drain.map_or(session.limits.drain.duration(), std::time::Duration::from_secs),
+        allowed_directories: allowed.iter().filter_map(Value::as_str).map(Into::into).collect(),
+        environment: environment.clone(),
+        limits: limits_with(&session.limits, slots),
+    })
+}
+
+fn limits_with(limits: &Limits, slots: Option<u32>) -> Limits {
+    Limits { daemon_slots: slots.unwrap_or(limits.daemon_slots), ..limits.clone() }
+}

@@ -1,0 +1,12 @@
+//! The verbs, a file for each group.
+
+pub mod account;
+pub mod agent;
+pub mod daemon;
+pub mod directory;
+pub mod issue;
+pub mod manual;
+pub mod project;
+pub mod resource;
+pub mod task;
+pub mod verify;

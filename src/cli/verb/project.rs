@@ -1,0 +1,131 @@
+//! `multica project`.
+
+use clap::Subcommand;
+use serde_json::{Value, json};
+
+use super::resource::{ResourceVerb, run as run_resource};
+use crate::cli::error::CliError;
+use crate::cli::output::{items, short, text};
+use crate::cli::session::Session;
+use crate::client::api::{Call, segment};
+use crate::client::http::method::DELETE;
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub enum ProjectVerb {
+    /// Creates a project.
+    Create {
+        /// Its title.
+        #[arg(long)]
+        title: String,
+        /// What it is about.
+        #[arg(long)]
+        description: Option<String>,
+        /// A Git repository of it; may be given again.
+        #[arg(long = "repo", value_name = "URL")]
+        repos: Vec<String>,
+    },
+    /// Lists the projects.
+    List,
+    /// Shows a project and its resources.
+    Get {
+        /// Id, four or more characters of it, or the exact title.
+        project: String,
+    },
+    /// Deletes a project.
+    Delete {
+        /// Id, four or more characters of it, or the exact title.
+        project: String,
+    },
+    /// Directories and repositories attached to a project.
+    #[command(subcommand)]
+    Resource(ResourceVerb),
+}
+
+pub async fn run(session: &Session, verb: ProjectVerb) -> Result<(), CliError> {
+    match verb {
+        ProjectVerb::Create { title, description, repos } => {
+            create(session, &title, description, &repos).await
+        }
+        ProjectVerb::List => list(session).await,
+        ProjectVerb::Get { project } => get(session, &project).await,
+        ProjectVerb::Delete { project } => {
+            let found = session.project(&project).await?;
+            let path = format!("/api/projects/{}", segment(&text(&found, "id")));
+            let answer = session.call(Call::write(DELETE, &path, &json!({}))?).await?;
+            session.out.done(&answer, &format!("Deleted project {}.", text(&found, "title")))
+        }
+        ProjectVerb::Resource(verb) => run_resource(session, verb).await,
+    }
+}
+
+async fn create(
+    session: &Session,
+    title: &str,
+    description: Option<String>,
+    repos: &[String],
+) -> Result<(), CliError> {
+    let mut body = json!({"title": title});
+    if let Some(description) = description {
+        body["description"] = Value::from(description);
+    }
+    if !repos.is_empty() {
+        body["resources"] = repos
+            .iter()
+            .map(|url| json!({"resource_type": "github_repo", "resource_ref": {"url": url}}))
+            .collect();
+    }
+    let made = session.call(Call::post("/api/projects", &body)?).await?;
+    session.out.done(&made, &format!("Created project {} ({}).", text(&made, "title"), text(&made, "id")))
+}
+
+async fn list(session: &Session) -> Result<(), CliError> {
+    let answer = session.get("/api/projects").await?;
+    let projects = items(&answer, "projects");
+    let rows = projects
+        .iter()
+        .map(|p| {
+            vec![
+                short(&text(p, "id")),
+                text(p, "title"),
+                text(p, "status"),
+                text(p, "resource_count"),
+                text(p, "issue_count"),
+                session.out.ago(&text(p, "created_at")),
+            ]
+        })
+        .collect();
+    let headers = ["id", "title", "status", "resources", "issues", "created"];
+    session.out.list(
+        &Value::from(projects),
+        &headers,
+        rows,
+        "No project yet: `multica project create --title T`.",
+    )
+}
+
+async fn get(session: &Session, reference: &str) -> Result<(), CliError> {
+    let found = session.project(reference).await?;
+    let id = segment(&text(&found, "id"));
+    let project = session.get(&format!("/api/projects/{id}")).await?;
+    let resources = session.get(&format!("/api/projects/{id}/resources")).await?;
+    let mut whole = project.clone();
+    whole["resources"] = Value::from(items(&resources, "resources"));
+    let lines: Vec<String> = items(&resources, "resources")
+        .iter()
+        .map(|r| {
+            format!("{}  {}  {}", short(&text(r, "id")), text(r, "resource_type"), super::resource::place(r))
+        })
+        .collect();
+    session.out.fields(
+        &whole,
+        &[
+            ("ID", text(&project, "id")),
+            ("TITLE", text(&project, "title")),
+            ("STATUS", text(&project, "status")),
+            ("DESCRIPTION", text(&project, "description")),
+            ("RESOURCES", lines.join("\n")),
+            ("CREATED", session.out.ago(&text(&project, "created_at"))),
+        ],
+    )
+}

@@ -1,0 +1,220 @@
+//! `multica project resource`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use serde_json::{Map, Value, json};
+
+use crate::cli::error::{CliError, UsageError};
+use crate::cli::output::{items, note, short, text};
+use crate::cli::session::{Session, pick};
+use crate::client::api::{Call, segment};
+use crate::client::http::method::{DELETE, PUT};
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub enum ResourceVerb {
+    /// Attaches a directory, a repository, or anything else.
+    Add {
+        /// The project.
+        project: String,
+        /// local_directory, github_repo, or another type with --ref.
+        #[arg(long = "type", default_value = "github_repo", value_name = "TYPE")]
+        kind: String,
+        #[command(flatten)]
+        reference: Reference,
+    },
+    /// Lists what is attached.
+    List {
+        /// The project.
+        project: String,
+    },
+    /// Changes what is attached; what isn't named stays.
+    Update {
+        /// The project.
+        project: String,
+        /// The resource: id, four or more characters of it, or its label.
+        resource: String,
+        #[command(flatten)]
+        reference: Reference,
+    },
+    /// Detaches it. The directory itself stays as it is.
+    Remove {
+        /// The project.
+        project: String,
+        /// The resource: id, four or more characters of it, or its label.
+        resource: String,
+    },
+}
+
+/// What a resource points to.
+#[derive(Debug, Default, Args)]
+pub struct Reference {
+    /// The directory; a relative path is taken from here.
+    #[arg(long, value_name = "PATH")]
+    local_path: Option<PathBuf>,
+    /// The daemon on whose machine it is; this machine's otherwise.
+    #[arg(long, value_name = "ID")]
+    daemon_id: Option<String>,
+    /// in_place (the default), or worktree.
+    #[arg(long, value_name = "MODE")]
+    execution_mode: Option<String>,
+    /// What people call it.
+    #[arg(long, alias = "label", value_name = "LABEL")]
+    ref_label: Option<String>,
+    /// The repository's address.
+    #[arg(long)]
+    url: Option<String>,
+    /// A branch, tag or commit of a repository; a JSON object is the whole reference, for any type.
+    #[arg(long = "ref", value_name = "REF")]
+    raw: Option<String>,
+}
+
+pub async fn run(session: &Session, verb: ResourceVerb) -> Result<(), CliError> {
+    match verb {
+        ResourceVerb::Add { project, kind, reference } => add(session, &project, &kind, reference).await,
+        ResourceVerb::List { project } => list(session, &project).await,
+        ResourceVerb::Update { project, resource, reference } => {
+            update(session, &project, &resource, reference).await
+        }
+        ResourceVerb::Remove { project, resource } => {
+            let (path, found) = find(session, &project, &resource).await?;
+            let answer = session.call(Call::write(DELETE, &path, &json!({}))?).await?;
+            session.out.done(&answer, &format!("Detached {}; nothing in it was changed.", place(&found)))
+        }
+    }
+}
+
+async fn add(session: &Session, project: &str, kind: &str, reference: Reference) -> Result<(), CliError> {
+    let kind = if reference.local_path.is_some() && kind == "github_repo" { "local_directory" } else { kind };
+    let label = reference.ref_label.clone();
+    let object = whole_reference(session, kind, reference)?;
+    let found = session.project(project).await?;
+    let path = format!("/api/projects/{}/resources", segment(&text(&found, "id")));
+    let mut body = json!({"resource_type": kind, "resource_ref": object});
+    if let Some(label) = label {
+        body["label"] = Value::from(label);
+    }
+    let made = session.call(Call::post(&path, &body)?).await?;
+    let mut sentence =
+        format!("Attached {} to {} ({}).", place(&made), text(&found, "title"), text(&made, "id"));
+    for warning in items(&made, "warnings").iter().filter_map(Value::as_str) {
+        sentence.push_str("\nNote: ");
+        sentence.push_str(warning);
+    }
+    session.out.done(&made, &sentence)
+}
+
+fn whole_reference(
+    session: &Session,
+    kind: &str,
+    reference: Reference,
+) -> Result<Map<String, Value>, CliError> {
+    if let Some(object) = reference.raw.as_deref().and_then(json_object) {
+        return Ok(object);
+    }
+    match kind {
+        "local_directory" => {
+            if reference.local_path.is_none() {
+                return Err(CliError::Usage(UsageError::LocalPath));
+            }
+            let mut object = given(session, reference);
+            if !object.contains_key("daemon_id") {
+                object.insert("daemon_id".to_owned(), Value::from(session.daemon_id()?));
+            }
+            Ok(object)
+        }
+        "github_repo" if reference.url.is_none() => Err(CliError::Usage(UsageError::Url)),
+        "github_repo" => Ok(given(session, reference)),
+        _ if reference.raw.is_some() => Err(CliError::Usage(UsageError::RefForm)),
+        other => Err(CliError::Usage(UsageError::Ref(other.to_owned()))),
+    }
+}
+
+fn json_object(text: &str) -> Option<Map<String, Value>> {
+    serde_json::from_str(text).ok()
+}
+
+/// The members that the flags name.
+fn given(session: &Session, reference: Reference) -> Map<String, Value> {
+    let path = reference.local_path.map(|typed| {
+        let absolute = session.absolute(&typed);
+        if absolute != typed {
+            note(&format!("{} is taken as {}", typed.display(), absolute.display()));
+        }
+        absolute.display().to_string()
+    });
+    let members = [
+        ("local_path", path),
+        ("daemon_id", reference.daemon_id),
+        ("execution_mode", reference.execution_mode),
+        ("label", reference.ref_label),
+        ("url", reference.url),
+        ("ref", reference.raw),
+    ];
+    members.into_iter().filter_map(|(key, value)| Some((key.to_owned(), Value::from(value?)))).collect()
+}
+
+async fn list(session: &Session, project: &str) -> Result<(), CliError> {
+    let found = session.project(project).await?;
+    let answer = session.get(&format!("/api/projects/{}/resources", segment(&text(&found, "id")))).await?;
+    let resources = items(&answer, "resources");
+    let rows = resources
+        .iter()
+        .map(|r| {
+            vec![
+                short(&text(r, "id")),
+                text(r, "resource_type"),
+                text(r, "label"),
+                place(r),
+                text(r, "resource_ref.execution_mode"),
+                short(&text(r, "resource_ref.daemon_id")),
+            ]
+        })
+        .collect();
+    let headers = ["id", "type", "label", "place", "mode", "daemon"];
+    session.out.list(&Value::from(resources), &headers, rows, "Nothing is attached to this project.")
+}
+
+async fn update(
+    session: &Session,
+    project: &str,
+    resource: &str,
+    reference: Reference,
+) -> Result<(), CliError> {
+    let (path, found) = find(session, project, resource).await?;
+    let label = reference.ref_label.clone();
+    let whole = reference.raw.as_deref().and_then(json_object);
+    let change = if whole.is_some() { Map::new() } else { given(session, reference) };
+    if change.is_empty() && whole.is_none() {
+        return Err(CliError::Usage(UsageError::NothingToChange));
+    }
+    let stored = found.get("resource_ref").and_then(Value::as_object).cloned().unwrap_or_default();
+    let mut object = whole.unwrap_or(stored);
+    object.extend(change);
+    let mut body = json!({"resource_ref": object});
+    if let Some(label) = label {
+        body["label"] = Value::from(label);
+    }
+    let answer = session.call(Call::write(PUT, &path, &body)?).await?;
+    session.out.done(&answer, &format!("Changed {}. Tasks claimed from now on see it.", place(&answer)))
+}
+
+async fn find(session: &Session, project: &str, resource: &str) -> Result<(String, Value), CliError> {
+    let found = session.project(project).await?;
+    let base = format!("/api/projects/{}/resources", segment(&text(&found, "id")));
+    let answer = session.get(&base).await?;
+    let one = pick("resource", items(&answer, "resources"), resource, "label")?;
+    Ok((format!("{base}/{}", segment(&text(&one, "id"))), one))
+}
+
+/// What a resource points to, in one line.
+pub fn place(resource: &Value) -> String {
+    for key in ["resource_ref.local_path", "resource_ref.url"] {
+        let found = text(resource, key);
+        if !found.is_empty() {
+            return found;
+        }
+    }
+    text(resource, "resource_ref")
+}

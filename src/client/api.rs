@@ -1,0 +1,310 @@
+//! A small client of the server's JSON API.
+
+use std::time::Duration;
+
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Method, Url};
+use secrecy::{ExposeSecret, SecretString};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use uuid::Uuid;
+
+use super::error::{AddressError, ClientError, Refused};
+use super::http::http_client;
+use crate::kernel::limits::Limits;
+
+/// Where a server is and as whom it is asked.
+#[derive(Debug, Clone)]
+pub struct Connection {
+    /// Its address.
+    pub server_url: String,
+    /// The token, if there is one.
+    pub token: Option<SecretString>,
+    /// The workspace asked for, by id or slug, where the token isn't bound to one.
+    pub workspace: Option<String>,
+    /// `cli` or `daemon`.
+    pub platform: &'static str,
+    /// Agent and task of the run this process is inside of.
+    pub run: Option<(String, String)>,
+    /// The bounds in force.
+    pub limits: Limits,
+}
+
+/// The client.
+#[derive(Debug, Clone)]
+pub struct Api {
+    http: reqwest::Client,
+    base: Url,
+    headers: HeaderMap,
+    limits: Limits,
+}
+
+/// One call.
+#[derive(Debug, Clone)]
+pub struct Call<'a> {
+    method: Method,
+    path: &'a str,
+    query: Vec<(&'a str, String)>,
+    body: Option<Vec<u8>>,
+    key: Option<String>,
+    wait: Duration,
+}
+
+impl<'a> Call<'a> {
+    /// A read.
+    #[must_use]
+    pub fn get(path: &'a str) -> Self {
+        Self { method: Method::GET, path, query: vec![], body: None, key: None, wait: Duration::ZERO }
+    }
+
+    /// A write; it gets a fresh key unless [`Call::key`] gives one.
+    ///
+    /// # Errors
+    /// When the body can't be JSON.
+    pub fn write(method: Method, path: &'a str, body: &impl Serialize) -> Result<Self, ClientError> {
+        let bytes = serde_json::to_vec(body)
+            .map_err(|source| ClientError::Unwritable { call: format!("{method} {path}"), source })?;
+        Ok(Self {
+            method,
+            path,
+            query: vec![],
+            body: Some(bytes),
+            key: Some(Uuid::now_v7().to_string()),
+            wait: Duration::ZERO,
+        })
+    }
+
+    /// `POST` with a body.
+    ///
+    /// # Errors
+    /// When the body can't be JSON.
+    pub fn post(path: &'a str, body: &impl Serialize) -> Result<Self, ClientError> {
+        Self::write(Method::POST, path, body)
+    }
+
+    /// Adds a parameter to the query.
+    #[must_use]
+    pub fn query(mut self, name: &'a str, value: impl ToString) -> Self {
+        self.query.push((name, value.to_string()));
+        self
+    }
+
+    /// Adds a parameter to the query where there is a value.
+    #[must_use]
+    pub fn query_some(self, name: &'a str, value: Option<&str>) -> Self {
+        match value {
+            Some(value) => self.query(name, value),
+            None => self,
+        }
+    }
+
+    /// Sets the key under which the write is known: the same key gets the same answer.
+    #[must_use]
+    pub fn key(mut self, key: impl Into<String>) -> Self {
+        self.key = Some(key.into());
+        self
+    }
+
+    /// Says that the server waits so long on purpose before it answers.
+    #[must_use]
+    pub const fn waits(mut self, wait: Duration) -> Self {
+        self.wait = wait;
+        self
+    }
+
+    fn name(&self) -> String {
+        format!("{} {}", self.method, self.path)
+    }
+}
+
+impl Api {
+    /// Makes a client.
+    ///
+    /// # Errors
+    /// When the address is none or the token can't be a header.
+    pub fn new(connection: &Connection) -> Result<Self, ClientError> {
+        let base = server_address(&connection.server_url)?;
+        let http = http_client(&connection.limits, &base).map_err(ClientError::Setup)?;
+        Ok(Self { http, base, headers: headers(connection)?, limits: connection.limits.clone() })
+    }
+
+    /// The server's address, without a trailing slash.
+    #[must_use]
+    pub fn server_url(&self) -> &str {
+        self.base.as_str().trim_end_matches('/')
+    }
+
+    /// The bounds in force.
+    #[must_use]
+    pub const fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Reads something.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
+        self.call(Call::get(path)).await
+    }
+
+    /// Sends a `POST`.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn post<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<T, ClientError> {
+        self.call(Call::post(path, body)?).await
+    }
+
+    /// Makes a call and reads its answer; an empty answer is read as `null`.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn call<T: DeserializeOwned>(&self, call: Call<'_>) -> Result<T, ClientError> {
+        let name = call.name();
+        let body = self.bytes(call).await?;
+        let bytes: &[u8] = if body.is_empty() { b"null" } else { &body };
+        serde_json::from_slice(bytes).map_err(|source| ClientError::Unreadable { call: name, source })
+    }
+
+    async fn bytes(&self, call: Call<'_>) -> Result<Vec<u8>, ClientError> {
+        let timeout = self.limits.http_timeout.duration() + call.wait;
+        let mut request = self.request(call.method, call.path, &call.query).timeout(timeout);
+        if let Some(key) = call.key {
+            request = request.header("Idempotency-Key", key);
+        }
+        if let Some(body) = call.body {
+            request = request.header("Content-Type", "application/json").body(body);
+        }
+        let response = request.send().await.map_err(|e| self.transport(e))?;
+        let status = response.status();
+        let retry_after = retry_after(response.headers());
+        let body = response.bytes().await.map_err(|e| self.transport(e))?;
+        if status.is_success() {
+            return Ok(body.into());
+        }
+        Err(ClientError::Refused(Box::new(Refused::from_body(status.as_u16(), &body, retry_after))))
+    }
+
+    /// Starts a request with this client's headers, for those that read the answer as a stream.
+    pub(super) fn request(
+        &self,
+        method: Method,
+        path: &str,
+        query: &[(&str, String)],
+    ) -> reqwest::RequestBuilder {
+        let mut url = self.base.clone();
+        let joined = format!("{}{}", self.base.path().trim_end_matches('/'), path);
+        url.set_path(&joined);
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        self.http.request(method, url).headers(self.headers.clone())
+    }
+
+    /// Says what went wrong below HTTP.
+    pub(super) fn transport(&self, source: reqwest::Error) -> ClientError {
+        let base = self.server_url().to_owned();
+        // The address stands in our own message already, and a query may hold what a log should not.
+        let source = source.without_url();
+        if source.is_timeout() && !source.is_connect() {
+            ClientError::TimedOut { base, source }
+        } else {
+            ClientError::Unreachable { base, source }
+        }
+    }
+}
+
+/// One segment of a path, safe whatever the text is.
+#[must_use]
+pub fn segment(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~') {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
+}
+
+/// Reads a server's address; `ws` and `wss` are taken for `http` and `https`.
+///
+/// # Errors
+/// When it is no address.
+pub fn server_address(text: &str) -> Result<Url, ClientError> {
+    let mapped = match text.split_once("://") {
+        Some(("ws", rest)) => format!("http://{rest}"),
+        Some(("wss", rest)) => format!("https://{rest}"),
+        Some(_) => text.to_owned(),
+        None => format!("http://{text}"),
+    };
+    let refuse = |source| ClientError::Address { text: text.to_owned(), source };
+    let url = Url::parse(mapped.trim()).map_err(|e| refuse(AddressError::Form(e)))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(refuse(AddressError::Scheme));
+    }
+    Ok(url)
+}
+
+fn headers(connection: &Connection) -> Result<HeaderMap, ClientError> {
+    let mut map = HeaderMap::new();
+    if let Some(token) = &connection.token {
+        let mut value = HeaderValue::try_from(format!("Bearer {}", token.expose_secret()))
+            .map_err(|_| ClientError::BadToken)?;
+        value.set_sensitive(true);
+        map.insert(AUTHORIZATION, value);
+    }
+    let mut plain = vec![
+        ("x-client-platform", connection.platform.to_owned()),
+        ("x-client-version", env!("CARGO_PKG_VERSION").to_owned()),
+        ("x-client-os", std::env::consts::OS.to_owned()),
+    ];
+    if let Some(workspace) = &connection.workspace {
+        plain.push(("x-workspace-id", workspace.clone()));
+    }
+    if let Some((agent, task)) = &connection.run {
+        plain.push(("x-agent-id", agent.clone()));
+        plain.push(("x-task-id", task.clone()));
+    }
+    for (name, value) in plain {
+        // A value that no header can hold is left out: the server then says what it misses.
+        if let Ok(value) = HeaderValue::try_from(value) {
+            map.insert(HeaderName::from_static(name), value);
+        }
+    }
+    Ok(map)
+}
+
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    headers.get("retry-after")?.to_str().ok()?.parse().ok().map(Duration::from_secs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_segment_can_not_leave_its_place_in_the_path() {
+        assert_eq!(segment("GAME-12#3"), "GAME-12%233");
+        assert_eq!(segment("../a b?x"), "..%2Fa%20b%3Fx");
+    }
+
+    #[test]
+    fn websocket_and_bare_addresses_are_taken_for_http() {
+        for (text, url) in [
+            ("ws://h:1", "http://h:1/"),
+            ("wss://h", "https://h/"),
+            ("127.0.0.1:8080", "http://127.0.0.1:8080/"),
+            ("https://h/base", "https://h/base"),
+        ] {
+            assert_eq!(server_address(text).expect("an address").as_str(), url);
+        }
+        assert!(server_address("ftp://h").is_err());
+    }
+}

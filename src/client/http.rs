@@ -1,0 +1,68 @@
+//! The one constructor of HTTP clients.
+//!
+//! Invariants: TLS by rustls with the ring provider, installed once for the process; a loopback server is
+//! never asked through a proxy; redirects aren't followed, so that a token goes only where it was meant to.
+
+use std::sync::Once;
+
+use crate::kernel::limits::Limits;
+
+/// The methods of HTTP, for those that don't import the library.
+pub mod method {
+    use reqwest::Method;
+
+    /// Takes something away.
+    pub const DELETE: Method = Method::DELETE;
+    /// Replaces something.
+    pub const PUT: Method = Method::PUT;
+}
+
+/// The HTTP client could not be made.
+#[derive(Debug, thiserror::Error)]
+#[error("can't set up HTTP")]
+pub struct HttpSetupError(#[source] reqwest::Error);
+
+static PROVIDER: Once = Once::new();
+
+/// Makes an HTTP client for a server at `base`.
+///
+/// It has no total time limit: each call sets its own, because a long poll and a feed wait on purpose.
+///
+/// # Errors
+/// When the system's certificates can't be read.
+pub fn http_client(limits: &Limits, base: &reqwest::Url) -> Result<reqwest::Client, HttpSetupError> {
+    PROVIDER.call_once(|| {
+        // An error here only says that one is installed already, which is what is wanted.
+        drop(rustls::crypto::ring::default_provider().install_default());
+    });
+    let mut builder = reqwest::Client::builder()
+        .connect_timeout(limits.http_timeout.duration())
+        .redirect(reqwest::redirect::Policy::none())
+        .tcp_nodelay(true);
+    if is_loopback(base) {
+        builder = builder.no_proxy();
+    }
+    builder.build().map_err(HttpSetupError)
+}
+
+/// Whether the address is this machine itself.
+#[must_use]
+pub fn is_loopback(url: &reqwest::Url) -> bool {
+    url.host_str().is_some_and(|host| {
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        bare == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_is_known_in_all_its_spellings() {
+        for text in ["http://127.0.0.1:8080", "http://localhost", "http://[::1]:80"] {
+            assert!(is_loopback(&reqwest::Url::parse(text).expect("a url")), "{text}");
+        }
+        assert!(!is_loopback(&reqwest::Url::parse("https://example.org").expect("a url")));
+    }
+}

@@ -1,0 +1,179 @@
+//! Speaking to the daemon of a profile from another process: is it there, start it, stop it.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use secrecy::SecretString;
+use serde_json::{Value, json};
+
+use super::state::{LocalState, StateDir, read_json};
+use crate::client::api::{Api, Connection};
+use crate::client::error::ClientError;
+use crate::kernel::limits::Limits;
+use crate::process::child::{Cwd, Output, Spawn};
+
+/// The local daemon can't be reached, started or stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum ControlError {
+    /// It doesn't answer.
+    #[error("the local daemon doesn't answer")]
+    Call(#[source] ClientError),
+    /// It can't be started.
+    #[error("can't start the daemon")]
+    Start(#[source] std::io::Error),
+    /// A file of its state can't be used.
+    #[error("can't use {path}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// It ended instead of starting.
+    #[error("the daemon ended at once{why}", why = .last_line.as_deref().map(|line| format!(" ({line})")).unwrap_or_default())]
+    EndedAtOnce {
+        /// The last line of its log.
+        last_line: Option<String>,
+        /// The log.
+        log: PathBuf,
+    },
+    /// It runs already.
+    #[error("the daemon runs already (pid {pid})")]
+    Runs {
+        /// Its process.
+        pid: u32,
+    },
+    /// It is still there.
+    #[error("the daemon (pid {pid}) is still stopping")]
+    StillStopping {
+        /// Its process.
+        pid: u32,
+    },
+}
+
+impl ControlError {
+    /// What to do now.
+    #[must_use]
+    pub fn next_step(&self) -> String {
+        match self {
+            Self::Call(_) => "Look at its log: `multica daemon logs`.".to_owned(),
+            Self::Start(_) | Self::File { .. } => "Check the path and its permissions.".to_owned(),
+            Self::EndedAtOnce { log, .. } => format!("Its log says why: {}", log.display()),
+            Self::Runs { .. } => "Look at it: `multica daemon status`.".to_owned(),
+            Self::StillStopping { .. } => {
+                "Ask again, or don't wait for its tasks: `multica daemon stop --now`.".to_owned()
+            }
+        }
+    }
+}
+
+/// How often a file or a lock that somebody else changes is looked at.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// The log of a daemon started in the background.
+#[must_use]
+pub fn log_path(state_dir: &Path) -> PathBuf {
+    StateDir(state_dir.to_owned()).log()
+}
+
+/// What the daemon says of itself; none when it doesn't run.
+///
+/// # Errors
+/// When it runs and doesn't answer.
+pub async fn status(state_dir: &Path) -> Result<Option<Value>, ControlError> {
+    let Some(local) = running(state_dir) else { return Ok(None) };
+    let api = local_api(&local)?;
+    api.get("/health").await.map(Some).map_err(ControlError::Call)
+}
+
+/// Asks the daemon to stop and waits until it is gone. False: it wasn't there.
+///
+/// # Errors
+/// When it doesn't answer, or takes longer than its drain allows.
+pub async fn stop(state_dir: &Path, now: bool) -> Result<bool, ControlError> {
+    let Some(local) = running(state_dir) else { return Ok(false) };
+    let answer: Value = match local_api(&local)?.post("/shutdown", &json!({"now": now})).await {
+        Ok(answer) => answer,
+        Err(_) if running(state_dir).is_none() => return Ok(true),
+        Err(error) => return Err(ControlError::Call(error)),
+    };
+    let patience = Duration::from_millis(answer["at_most_ms"].as_u64().unwrap_or(120_000));
+    let gone = async {
+        while running(state_dir).is_some() {
+            tokio::time::sleep(LOOK).await;
+        }
+    };
+    match tokio::time::timeout(patience, gone).await {
+        Ok(()) => Ok(true),
+        Err(_) => Err(ControlError::StillStopping { pid: local.pid }),
+    }
+}
+
+/// Starts this program again as a daemon, apart from this terminal, and waits until it answers.
+///
+/// # Errors
+/// When it runs already, can't be started, or ends at once.
+pub async fn start_background(
+    state_dir: &Path,
+    arguments: Vec<String>,
+    limits: &Limits,
+) -> Result<LocalState, ControlError> {
+    if let Some(local) = running(state_dir) {
+        return Err(ControlError::Runs { pid: local.pid });
+    }
+    let log = log_path(state_dir);
+    let file_error = |source| ControlError::File { path: log.clone(), source };
+    std::fs::create_dir_all(state_dir).map_err(file_error)?;
+    let open = || std::fs::OpenOptions::new().create(true).append(true).open(&log).map_err(file_error);
+    let program = std::env::current_exe().map_err(ControlError::Start)?;
+    let mut spawn = Spawn::new(program, Cwd::Path(PathBuf::from("/")));
+    spawn.arguments = arguments.into_iter().map(Into::into).collect();
+    spawn.environment = std::env::vars_os().collect();
+    spawn.stdout = Output::File(open()?);
+    spawn.stderr = Output::File(open()?);
+    let mut child = spawn.start().map_err(ControlError::Start)?;
+    let pid = child.pid;
+    let answers = async {
+        loop {
+            if let Some(local) = running(state_dir).filter(|local| local.pid == pid)
+                && local_api(&local)?.get::<Value>("/health").await.is_ok()
+            {
+                return Ok(local);
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    };
+    let ended = || {
+        let text = std::fs::read_to_string(&log).unwrap_or_default();
+        ControlError::EndedAtOnce { last_line: text.lines().last().map(str::to_owned), log: log.clone() }
+    };
+    tokio::select! {
+        started = answers => started,
+        _ = child.wait() => Err(ended()),
+        () = tokio::time::sleep(limits.http_timeout.duration()) => Err(ended()),
+    }
+}
+
+/// The running daemon's local state; none when its lock is free.
+fn running(state_dir: &Path) -> Option<LocalState> {
+    let state = StateDir(state_dir.to_owned());
+    let lock = std::fs::File::open(state.lock_file()).ok()?;
+    // A shared try, so that two who look don't take each other for the daemon.
+    match lock.try_lock_shared() {
+        Err(std::fs::TryLockError::WouldBlock) => read_json(&state.local()),
+        Ok(()) | Err(std::fs::TryLockError::Error(_)) => None,
+    }
+}
+
+fn local_api(local: &LocalState) -> Result<Api, ControlError> {
+    Api::new(&Connection {
+        server_url: format!("http://127.0.0.1:{}", local.port),
+        token: Some(SecretString::from(local.token.clone())),
+        workspace: None,
+        platform: "cli",
+        run: None,
+        limits: Limits::default(),
+    })
+    .map_err(ControlError::Call)
+}

@@ -1,0 +1,153 @@
+//! The files of a daemon's state directory, and who may write them.
+//!
+//! ```text
+//! daemon.lock                     held as long as the process lives: one daemon a profile
+//! daemon.json   0600              pid, port and token of the local port
+//! daemon.log                      when started in the background
+//! tasks/<task>-<generation>.pending     a claim whose run isn't recorded yet: given back after a crash
+//! tasks/<task>-<generation>.json        the run, written before it is started
+//! tasks/<task>-<generation>.lock        held by its supervisor
+//! tasks/<task>-<generation>.charge      what its recovery needs, without secrets
+//! tasks/<task>-<generation>.log         what its supervisor had to say
+//! tasks/<task>-<generation>.delivered   up to where the server has its reports and its transcript
+//! ```
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::client::config::write_private_io;
+use crate::kernel::ids::TaskId;
+
+/// `daemon.json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LocalState {
+    /// The process.
+    pub pid: u32,
+    /// Its local port.
+    pub port: u16,
+    /// What its control asks for.
+    pub token: String,
+}
+
+/// `tasks/….delivered`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Delivered {
+    /// The last report the server has.
+    pub ordinal: u64,
+    /// The last transcript message the server has.
+    pub seq: i64,
+    /// The server wants nothing more of this run.
+    #[serde(default)]
+    pub closed: bool,
+}
+
+/// One claim of one task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RunId {
+    /// The task.
+    pub task: TaskId,
+    /// Its claim.
+    pub generation: u32,
+}
+
+/// The state directory.
+#[derive(Debug, Clone)]
+pub struct StateDir(pub PathBuf);
+
+impl StateDir {
+    pub fn lock_file(&self) -> PathBuf {
+        self.0.join("daemon.lock")
+    }
+
+    pub fn local(&self) -> PathBuf {
+        self.0.join("daemon.json")
+    }
+
+    pub fn log(&self) -> PathBuf {
+        self.0.join("daemon.log")
+    }
+
+    pub fn tasks(&self) -> PathBuf {
+        self.0.join("tasks")
+    }
+
+    /// A file of a run.
+    pub fn of_run(&self, run: RunId, kind: &str) -> PathBuf {
+        self.tasks().join(format!("{}-{}.{kind}", run.task, run.generation))
+    }
+
+    /// The recorded runs, oldest first.
+    pub fn runs(&self) -> io::Result<Vec<RunId>> {
+        self.named(".json")
+    }
+
+    /// The claims whose runs aren't recorded yet, oldest first.
+    pub fn pending(&self) -> io::Result<Vec<RunId>> {
+        self.named(".pending")
+    }
+
+    fn named(&self, suffix: &str) -> io::Result<Vec<RunId>> {
+        let entries = match std::fs::read_dir(self.tasks()) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(vec![]),
+            Err(error) => return Err(error),
+        };
+        let mut runs = Vec::new();
+        for entry in entries {
+            let name = entry?.file_name().to_string_lossy().into_owned();
+            runs.extend(name.strip_suffix(suffix).and_then(RunId::parse));
+        }
+        runs.sort_unstable();
+        Ok(runs)
+    }
+
+    /// Forgets a run: the record last, so that a crash on the way leaves it recorded.
+    pub fn forget(&self, run: RunId) -> io::Result<()> {
+        for kind in ["pending", "charge", "delivered", "log", "lock", "json"] {
+            match std::fs::remove_file(self.of_run(run, kind)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                Ok(()) | Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+impl RunId {
+    fn parse(name: &str) -> Option<Self> {
+        let (task, generation) = name.rsplit_once('-')?;
+        Some(Self { task: task.parse().ok()?, generation: generation.parse().ok()? })
+    }
+}
+
+/// Reads a JSON file; none where it is missing or can't be read as one.
+pub fn read_json<T: DeserializeOwned>(path: &Path) -> Option<T> {
+    serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+}
+
+/// Writes a JSON file whole and durably.
+pub fn write_json(path: &Path, value: &impl Serialize) -> io::Result<()> {
+    write_private_io(path, &serde_json::to_vec(value)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recorded_runs_are_found_again_and_nothing_else_is_taken_for_one() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let state = StateDir(folder.path().to_owned());
+        assert_eq!(state.runs().expect("read"), vec![]);
+        let run = RunId { task: TaskId(uuid::Uuid::now_v7()), generation: 3 };
+        write_json(&state.of_run(run, "json"), &1).expect("written");
+        write_json(&state.of_run(run, "delivered"), &Delivered::default()).expect("written");
+        std::fs::write(state.tasks().join("notes.json"), "x").expect("written");
+        assert_eq!(state.runs().expect("read"), vec![run]);
+        state.forget(run).expect("forgotten");
+        assert_eq!(state.runs().expect("read"), vec![]);
+    }
+}

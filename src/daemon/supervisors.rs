@@ -1,0 +1,316 @@
+//! Starting supervisors, talking to them, and taking up again what an earlier daemon started.
+//!
+//! A run's `.lock`: protects "somebody supervises this run", across processes; held by the supervisor alone
+//! (this process gives its descriptor away when it starts one); on a crash the kernel frees it, which is how
+//! a dead supervisor is known.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::conversation::converse;
+use super::enter::{fail_own, forget};
+use super::lives::Phase;
+use super::outbox::Outbox;
+use super::run::Daemon;
+use super::state::{RunId, read_json, write_json};
+use super::waiter;
+use crate::kernel::error_chain::Chain;
+use crate::kernel::ids::DirectoryId;
+use crate::process::child::Running;
+use crate::process::owner;
+use crate::supervisor::frame::{Charge, TaskRecord, Workplace};
+use crate::supervisor::remote::{self, Remote};
+use crate::supervisor::{ENV_ROOT_TAKEN, RETRY_LATER, spool};
+use crate::wire::daemon::{LockReport, ReportBody};
+
+/// Between two tries to reach a supervisor that has just been started.
+const KNOCK: Duration = Duration::from_millis(20);
+/// Recoveries that end without having got anywhere, before a run that never began is given up.
+const RECOVERIES: u32 = 3;
+/// The ordinal of the one report with which this daemon ends a run that its supervisor couldn't begin.
+const UNBEGUN_ORDINAL: u64 = (1 << 32) - 1;
+
+/// What a run's files say once its supervisor is gone.
+enum Left {
+    /// The server has everything.
+    Nothing,
+    /// A foreign program has the directory's lock.
+    Blocked,
+    /// It isn't over; whether the agent may have been started.
+    Unfinished { begun: bool },
+    /// The files can't be read now.
+    Unreadable,
+}
+
+/// Records a run durably, then starts its supervisor.
+pub fn record_and_start(
+    daemon: &Daemon,
+    run: RunId,
+    charge: &Charge,
+    directory: Option<(PathBuf, DirectoryId)>,
+) -> io::Result<Running> {
+    let account = charge.owner.as_ref();
+    let record = TaskRecord {
+        task: run.task,
+        generation: run.generation,
+        uid: account.map_or_else(owner::current_uid, |a| a.uid),
+        gid: account.map_or_else(owner::current_gid, |a| a.gid),
+        env_root: charge.env_root.clone(),
+        directory: directory.as_ref().map(|(path, _)| path.display().to_string()),
+        directory_id: directory.map(|(_, id)| id),
+    };
+    let mut kept = charge.clone();
+    kept.assignment.auth_token.clear();
+    write_json(&daemon.state.of_run(run, "charge"), &kept)?;
+    // From here on a crash finds the run and recovers it.
+    write_json(&daemon.state.of_run(run, "json"), &record)?;
+    if let Some(parent) = Path::new(&charge.env_root).parent() {
+        std::fs::create_dir_all(parent)?;
+    }
+    let child = start(daemon, run, charge, false)?;
+    daemon.lives.phase(run, Phase::Supervised);
+    Ok(child)
+}
+
+fn start(daemon: &Daemon, run: RunId, charge: &Charge, recover: bool) -> io::Result<Running> {
+    let lock = std::fs::File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(daemon.state.of_run(run, "lock"))?;
+    lock.try_lock()?;
+    let log = std::fs::File::options().create(true).append(true).open(daemon.state.of_run(run, "log"))?;
+    let environment = std::env::vars_os().collect();
+    remote::start(&daemon.executable, charge, recover, lock.into(), log, environment)
+}
+
+/// Whether nobody supervises the run.
+fn is_unsupervised(daemon: &Daemon, run: RunId) -> bool {
+    match std::fs::File::open(daemon.state.of_run(run, "lock")) {
+        Ok(file) => file.try_lock_shared().is_ok(),
+        Err(_) => true,
+    }
+}
+
+/// Follows a run to its end: relays its reports, recovers it when its supervisor dies, forgets it at last.
+pub async fn follow(
+    daemon: Arc<Daemon>,
+    run: RunId,
+    charge: Charge,
+    mut child: Option<Running>,
+    mut cancel: watch::Receiver<Option<String>>,
+) {
+    let outbox = Outbox::open(&daemon, run);
+    let mut fruitless = 0;
+    loop {
+        attend(&daemon, run, &charge, &outbox, &mut cancel, child.is_some()).await;
+        let code = match child.take() {
+            Some(mut child) => child.wait().await.ok().and_then(|exit| exit.code),
+            None => None,
+        };
+        match left(&daemon, run, &charge, &outbox).await {
+            Left::Nothing => return finish(&daemon, run, &charge),
+            Left::Blocked => {
+                return waiter::wait_for_lock(daemon, run, charge, cancel).await;
+            }
+            Left::Unfinished { begun } => {
+                let taken = code == Some(i32::from(ENV_ROOT_TAKEN));
+                if !begun && (taken || fruitless >= RECOVERIES) {
+                    unbegun(&daemon, run, &charge, taken).await;
+                    return finish(&daemon, run, &charge);
+                }
+            }
+            Left::Unreadable => {}
+        }
+        if fruitless > 0 || code == Some(i32::from(RETRY_LATER)) {
+            let wait = daemon.config.limits.lock_retry.duration() * (1 << fruitless.min(5));
+            tokio::time::sleep(wait).await;
+        }
+        fruitless += 1;
+        daemon.lives.phase(run, Phase::Recovering);
+        tracing::warn!(task = %run.task, generation = run.generation, "its supervisor is gone: the run is recovered");
+        match start(&daemon, run, &charge, true) {
+            Ok(started) => child = Some(started),
+            Err(error) => tracing::error!(task = %run.task, error = %error, "can't start the recovery"),
+        }
+    }
+}
+
+/// Talks to the supervisor as long as it lives.
+async fn attend(
+    daemon: &Arc<Daemon>,
+    run: RunId,
+    charge: &Charge,
+    outbox: &Outbox,
+    cancel: &mut watch::Receiver<Option<String>>,
+    started: bool,
+) {
+    let uid = charge.owner.as_ref().map_or_else(owner::current_uid, |account| account.uid);
+    let root = Path::new(&charge.env_root);
+    let mut wait = KNOCK;
+    loop {
+        // Before the knock, so that a supervisor that ends in between is still listened to once more.
+        let gone = is_unsupervised(daemon, run);
+        if let Ok(mut remote) = Remote::connect(root, run.generation, uid, charge.limits.frame_bytes) {
+            converse(&mut remote, outbox, cancel).await;
+            wait = KNOCK;
+        } else if gone {
+            return;
+        } else {
+            tokio::time::sleep(wait).await;
+            // One that was just started answers soon; one that lives and doesn't answer is asked less often.
+            wait = if started { wait } else { (wait * 2).min(daemon.config.limits.lock_retry.duration()) };
+        }
+    }
+}
+
+/// Delivers what is on disk, transcript first, and says what is left to do.
+async fn left(daemon: &Daemon, run: RunId, charge: &Charge, outbox: &Outbox) -> Left {
+    if outbox.is_closed() {
+        return Left::Nothing;
+    }
+    let root = Path::new(&charge.env_root);
+    let reports = match spool::read_reports(root, run.task, run.generation, &charge.limits) {
+        Ok(reports) => reports,
+        Err(error) => {
+            tracing::error!(task = %run.task, error = %Chain(&error), "the run's reports can't be read");
+            return Left::Unreadable;
+        }
+    };
+    let over = reports.iter().any(|report| spool::is_terminal(&report.body));
+    let blocked = matches!(
+        reports.last().map(|report| &report.body),
+        Some(ReportBody::DirectoryLock { lock: LockReport::Blocked { .. }, .. })
+    );
+    let begun = reports.iter().any(|report| matches!(report.body, ReportBody::Start {}));
+    if !over && !blocked {
+        return Left::Unfinished { begun };
+    }
+    daemon.lives.phase(run, if over { Phase::Delivering } else { Phase::Waiting });
+    if over {
+        match spool::read_transcript(root, run.task, run.generation, &charge.limits) {
+            Ok(messages) => {
+                for batch in messages.chunks(charge.limits.frame_batch.max(1)) {
+                    outbox.messages(batch).await;
+                }
+            }
+            // The end must be told even if what was said on the way is damaged.
+            Err(error) => {
+                tracing::error!(task = %run.task, error = %Chain(&error), "the transcript can't be read")
+            }
+        }
+    }
+    outbox.reports(&reports).await;
+    if over { Left::Nothing } else { Left::Blocked }
+}
+
+async fn unbegun(daemon: &Daemon, run: RunId, charge: &Charge, taken: bool) {
+    let said = std::fs::read_to_string(daemon.state.of_run(run, "log")).unwrap_or_default();
+    let said = said.lines().last().unwrap_or("it said nothing").to_owned();
+    let reason = if taken { "env_root_taken" } else { "agent_error.unknown" };
+    let directory = directory_of(charge);
+    fail_own(
+        daemon,
+        run,
+        UNBEGUN_ORDINAL,
+        directory,
+        reason.to_owned(),
+        format!("the run couldn't begin: {said}"),
+    )
+    .await;
+}
+
+/// The granted directory's stream.
+pub fn directory_of(charge: &Charge) -> Option<DirectoryId> {
+    match &charge.workplace {
+        Workplace::InPlace { directory, .. } => Some(*directory),
+        Workplace::Managed => None,
+    }
+}
+
+/// Removes what only served the delivery, then forgets the run.
+fn finish(daemon: &Daemon, run: RunId, charge: &Charge) {
+    if *daemon.superseded.borrow() {
+        // The newer daemon delivers what is left.
+        return;
+    }
+    let folder = Path::new(&charge.env_root).join("runs").join(run.generation.to_string());
+    match std::fs::remove_dir_all(&folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            tracing::warn!(folder = %folder.display(), error = %error, "can't remove a delivered run's files");
+        }
+        Ok(()) | Err(_) => {}
+    }
+    forget(daemon, run);
+    tracing::info!(task = %run.task, generation = run.generation, "the server has all of its reports");
+}
+
+/// Takes up every recorded run: attaches to the living, recovers the dead, before anything enters a directory.
+pub async fn take_up_all(daemon: Arc<Daemon>) {
+    let mut recoveries = tokio::task::JoinSet::new();
+    for run in daemon.state.runs().unwrap_or_default() {
+        let Some(charge) = read_json::<Charge>(&daemon.state.of_run(run, "charge")) else {
+            tracing::error!(task = %run.task, "a recorded run can't be read; its files are left as they are");
+            continue;
+        };
+        let Some(cancel) = daemon.lives.begin(run, &charge.assignment.name, Phase::Recovering) else {
+            continue;
+        };
+        recoveries.spawn(take_up(Arc::clone(&daemon), run, charge, cancel));
+    }
+    while let Some(ended) = recoveries.join_next().await {
+        if let Ok((run, charge, child, cancel)) = ended {
+            tokio::spawn(follow(Arc::clone(&daemon), run, charge, child, cancel));
+        }
+    }
+    daemon.recovered.send_replace(true);
+    give_back_pending(&daemon);
+}
+
+type TakenUp = (RunId, Charge, Option<Running>, watch::Receiver<Option<String>>);
+
+async fn take_up(
+    daemon: Arc<Daemon>,
+    run: RunId,
+    charge: Charge,
+    cancel: watch::Receiver<Option<String>>,
+) -> TakenUp {
+    if !is_unsupervised(&daemon, run) {
+        tracing::info!(task = %charge.assignment.name, "its supervisor lives: attached again");
+        daemon.lives.phase(run, Phase::Supervised);
+        return (run, charge, None, cancel);
+    }
+    let root = Path::new(&charge.env_root);
+    let reports = spool::read_reports(root, run.task, run.generation, &charge.limits).unwrap_or_default();
+    let over = reports.iter().any(|report| spool::is_terminal(&report.body));
+    if over {
+        return (run, charge, None, cancel);
+    }
+    match start(&daemon, run, &charge, true) {
+        Ok(mut child) => {
+            // Its end frees the directory on this machine; what the server has to be told can wait.
+            if tokio::time::timeout(daemon.config.limits.prepare.duration(), child.wait()).await.is_err() {
+                tracing::error!(task = %charge.assignment.name, "the recovery takes too long; going on beside it");
+            }
+        }
+        Err(error) => tracing::error!(task = %run.task, error = %error, "can't start the recovery"),
+    }
+    (run, charge, None, cancel)
+}
+
+/// Claims that had no run yet when the daemon died are given back.
+fn give_back_pending(daemon: &Arc<Daemon>) {
+    for run in daemon.state.pending().unwrap_or_default() {
+        let Some(_cancel) = daemon.lives.begin(run, "", Phase::Delivering) else { continue };
+        let daemon = Arc::clone(daemon);
+        tokio::spawn(async move {
+            let body = ReportBody::Return { reason: "daemon_restarted".to_owned() };
+            super::enter::send_own(&daemon, run, UNBEGUN_ORDINAL, body).await;
+            forget(&daemon, run);
+        });
+    }
+}
