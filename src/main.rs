@@ -1,51 +1,108 @@
 //! The composition root: turns a role into what runs.
 
+use std::ffi::OsString;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use multica::cli::{self, Role};
+use multica::cli::{self, Common, Role, ServerArgs};
 use multica::daemon::{self, DaemonConfig, Ended, Shutdown};
 use multica::kernel::error_chain::Chain;
 use multica::kernel::limits::Limits;
-use multica::{execenv, supervisor};
+use multica::system::{self, up};
+use multica::{execenv, store, supervisor};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
+use tracing_subscriber::EnvFilter;
 
 fn main() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1);
+    let first = arguments.next();
+    if first.as_deref().is_some_and(|first| first == "__reap") {
+        return reap(arguments);
+    }
     let Ok(runtime) = tokio::runtime::Builder::new_multi_thread().enable_all().build() else {
         return ExitCode::FAILURE;
     };
-    let mut arguments = std::env::args().skip(1);
-    match arguments.next().as_deref() {
+    match first.as_deref().and_then(std::ffi::OsStr::to_str) {
         Some("__supervise") => {
-            return runtime.block_on(supervisor::main(arguments.next().as_deref() == Some("--recover")));
+            let recover = arguments.next().is_some_and(|argument| argument == "--recover");
+            return runtime.block_on(supervisor::main(recover));
         }
         Some("__inspect-directory") => return runtime.block_on(execenv::directory::main()),
         _ => {}
     }
-    let limits = match std::env::var("MULTICA_LIMITS").map(|text| serde_json::from_str::<Limits>(&text)) {
-        Ok(Ok(limits)) => limits,
-        Ok(Err(error)) => {
-            eprintln!("error: MULTICA_LIMITS can't be read: {error}");
-            return ExitCode::FAILURE;
-        }
-        Err(_) => Limits::default(),
+    let limits = match system::limits(std::env::var("MULTICA_LIMITS").ok().as_deref()) {
+        Ok(limits) => limits,
+        Err(error) => return failed(&error, &error.next_step()),
     };
     match cli::parse(std::env::args_os()) {
-        Ok(Role::Client(client)) => runtime.block_on(cli::run(*client, limits)),
-        Ok(Role::Daemon(common, start)) => match cli::daemon_config(&common, &start, limits) {
-            Ok(config) => runtime.block_on(run_daemon(config)),
-            Err(error) => cli::report(&error, false),
-        },
-        Ok(Role::Up(..) | Role::Server(..)) => ExitCode::FAILURE,
+        Ok(role) => runtime.block_on(play(role, limits)),
         Err(code) => code,
     }
 }
 
+async fn play(role: Role, limits: Limits) -> ExitCode {
+    match role {
+        Role::Client(client) => cli::run(*client, limits).await,
+        Role::Daemon(common, start) => match cli::daemon_config(&common, &start, limits) {
+            Ok(config) => run_daemon(config).await,
+            Err(error) => cli::report(&error, false),
+        },
+        Role::Server(common, args) => run_server(&common, &args).await,
+        Role::Up(common, args) => match up::run(&common, &args, limits).await {
+            Ok(code) => code,
+            Err(error) => failed(&error, &error.next_step()),
+        },
+    }
+}
+
+fn failed(error: &dyn std::error::Error, next_step: &str) -> ExitCode {
+    anstream::eprintln!("error: {}", Chain(error));
+    anstream::eprintln!("Next: {next_step}");
+    ExitCode::FAILURE
+}
+
+fn log_to_terminal(debug: bool) {
+    let usual = if debug { "debug" } else { "info" };
+    let filter = EnvFilter::try_from_env("MULTICA_LOG").unwrap_or_else(|_| EnvFilter::new(usual));
+    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false).with_writer(std::io::stderr).init();
+}
+
+async fn run_server(common: &Common, args: &ServerArgs) -> ExitCode {
+    log_to_terminal(common.debug);
+    let Ok(address) = args.bind.parse::<IpAddr>() else {
+        anstream::eprintln!("error: {} is no address", args.bind);
+        return ExitCode::FAILURE;
+    };
+    if !address.is_loopback() && !args.behind_tls {
+        anstream::eprintln!("error: {address} can be reached from elsewhere, and this server speaks plain HTTP");
+        anstream::eprintln!("Next: put TLS in front of it and say so with --behind-tls, or bind to 127.0.0.1.");
+        return ExitCode::FAILURE;
+    }
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    match system::server(variable, SocketAddr::new(address, args.port), Vec::new()).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failed(&error, &error.next_step()),
+    }
+}
+
+/// `__reap <pid to wait for> <data directory>`: takes a test run's database server away.
+fn reap(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let wait_for = arguments.next().and_then(|pid| pid.to_str()?.parse().ok());
+    let (Some(wait_for), Some(folder)) = (wait_for, arguments.next().map(PathBuf::from)) else {
+        return ExitCode::from(2);
+    };
+    match store::embedded::reap::run(wait_for, &folder) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
 async fn run_daemon(config: DaemonConfig) -> ExitCode {
-    tracing_subscriber::fmt().with_ansi(false).with_writer(std::io::stderr).init();
+    log_to_terminal(false);
     let (ask, asked) = watch::channel(Shutdown::None);
-    let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
-    else {
+    let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
         return ExitCode::FAILURE;
     };
     tokio::spawn(async move {
@@ -62,14 +119,10 @@ async fn run_daemon(config: DaemonConfig) -> ExitCode {
     match daemon::run(config, asked).await {
         Ok(Ended::Stopped { .. }) => ExitCode::SUCCESS,
         Ok(Ended::Superseded) => {
-            eprintln!("error: A newer process of this daemon has registered; this one stops.");
-            eprintln!("Next: Look at it: `multica daemon list`.");
+            anstream::eprintln!("error: a newer process of this daemon has registered; this one stops");
+            anstream::eprintln!("Next: look at it: `multica daemon list`.");
             ExitCode::FAILURE
         }
-        Err(error) => {
-            eprintln!("error: {}", Chain(&error));
-            eprintln!("Next: {}", error.next_step());
-            ExitCode::FAILURE
-        }
+        Err(error) => failed(&error, &error.next_step()),
     }
 }

@@ -7,6 +7,7 @@
 //! Not here: the server and the daemon themselves: [`parse`] returns a [`Role`], the composition root runs it.
 
 pub mod args;
+pub mod demo;
 pub mod error;
 mod output;
 mod run;

@@ -28,7 +28,7 @@ pub struct Feed {
 }
 
 struct Connection {
-    response: std::pin::Pin<Box<dyn futures_util::Stream<Item = reqwest::Result<Vec<u8>>> + Send>>,
+    response: std::pin::Pin<Box<dyn futures_util::Stream<Item = reqwest::Result<Vec<u8>>> + Send + Sync>>,
     frames: Frames,
 }
 

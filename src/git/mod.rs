@@ -4,6 +4,7 @@
 //! hooks, monitors, prompts, signatures or housekeeping, and ends after a bounded time; names are bytes.
 //! Reading takes no lock of the user's.
 
+mod sample;
 pub mod state;
 
 use std::ffi::OsString;
@@ -36,6 +37,12 @@ pub enum GitError {
     /// Its output couldn't be read.
     #[error("git's answer can't be read")]
     Read(#[source] io::Error),
+    /// It said no.
+    #[error("git refused `{step}`")]
+    Refused {
+        /// The step.
+        step: String,
+    },
     /// It took too long.
     #[error("git took longer than {0:?}")]
     Timeout(Duration),

@@ -290,11 +290,13 @@ fn shown(error: &ApiError) -> Shown {
     }
 }
 
-impl IntoResponse for ApiError {
-    fn into_response(self) -> Response {
-        let shown = shown(&self);
+impl ApiError {
+    /// The problem document, and whether trying again later is worth it. A cause that isn't the caller's
+    /// is logged here.
+    fn document(&self) -> (Problem, bool) {
+        let shown = shown(self);
         if shown.status.is_server_error() {
-            tracing::error!(code = %shown.code, error = %Chain(&self), "request failed");
+            tracing::error!(code = %shown.code, error = %Chain(self), "request failed");
         }
         let problem = Problem {
             kind: "about:blank".to_owned(),
@@ -306,13 +308,27 @@ impl IntoResponse for ApiError {
             next_step: shown.next_step,
             extra: shown.extra,
         };
-        let mut response = (shown.status, Json(problem)).into_response();
+        (problem, shown.retry_after)
+    }
+
+    /// The problem document: what pages show of it.
+    #[must_use]
+    pub fn problem(&self) -> Problem {
+        self.document().0
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let (problem, retry_after) = self.document();
+        let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = (status, Json(problem)).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        if shown.retry_after {
+        if retry_after {
             headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
         }
-        if shown.status == StatusCode::UNAUTHORIZED {
+        if status == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response

@@ -111,6 +111,25 @@ pub async fn feed(
     page(app, who.workspace, asked).await
 }
 
+/// The entries after one position and before another, oldest first.
+///
+/// # Errors
+/// What went wrong with the database.
+pub async fn between(
+    app: &App,
+    workspace: WorkspaceId,
+    after: i64,
+    before: i64,
+) -> Result<Vec<Entry>, ApiError> {
+    let mut after = after.max(0);
+    let wanted = (before - 1 - after).max(0);
+    if wanted == 0 {
+        return Ok(Vec::new());
+    }
+    let events = read::range(&app.store, after, wanted).await?;
+    mine(app, workspace, events, &mut after).await
+}
+
 async fn page(app: App, workspace: WorkspaceId, asked: Asked) -> Result<Response, ApiError> {
     let limit = asked.limit.unwrap_or(100).clamp(1, 1_000);
     let mut after = asked.after.unwrap_or(0).max(0);

@@ -16,6 +16,7 @@ pub mod hosts;
 pub mod idempotency;
 pub mod limits;
 pub mod objects;
+pub mod pages;
 pub mod position;
 mod router;
 pub mod routes;

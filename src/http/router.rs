@@ -9,7 +9,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use super::error::ApiError;
 use super::routes::{agents, daemon, directories, issues, projects, sign_in, tasks, workspaces};
-use super::{App, feed, hosts, limits, position, routes};
+use super::{App, feed, hosts, limits, pages, position, routes};
 
 /// The whole API.
 pub fn router(app: App) -> Router {
@@ -17,6 +17,7 @@ pub fn router(app: App) -> Router {
     Router::new()
         .merge(people())
         .merge(work())
+        .merge(pages::routes())
         .nest("/api/daemon", machines())
         .route("/health", get(routes::health))
         .route("/api/feed", get(feed::feed))

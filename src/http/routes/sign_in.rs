@@ -4,7 +4,7 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
-use axum::response::{Html, IntoResponse, Response};
+use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -51,14 +51,7 @@ pub struct Code {
 pub async fn page(Query(asked): Query<Code>) -> Response {
     let code: String =
         asked.code.chars().filter(|c| c.is_ascii_alphanumeric() || "-_".contains(*c)).collect();
-    let mut response = Html(format!(
-        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Sign in · multica</title>\
-         <meta name=\"viewport\" content=\"width=device-width\"><body>\
-         <main><h1>multica</h1><form method=\"post\" action=\"/sign-in\">\
-         <input type=\"hidden\" name=\"code\" value=\"{code}\"><button autofocus>Sign in</button>\
-         </form></main></body></html>"
-    ))
-    .into_response();
+    let mut response = crate::web::sign_in::page(&code).into_response();
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }

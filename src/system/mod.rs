@@ -5,6 +5,8 @@
 //!
 //! Not here: the machine half; the command line.
 
+pub mod up;
+
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -42,6 +44,9 @@ use crate::store::{self, Address, Durability, Store, StoreError, listen, migrate
 
 /// The program's version.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The variable by which tests waive durability.
+const UNSAFE_DATABASE: &str = "MULTICA_TEST_UNSAFE_DATABASE";
 
 /// The workspace that `up` makes.
 pub const LOCAL: &str = "local";
@@ -104,6 +109,29 @@ pub enum SystemError {
     /// The listener or the signals failed.
     #[error("serving failed")]
     Serve(#[source] std::io::Error),
+    /// A part of the process ended by a panic.
+    #[error("a part of the program stopped unexpectedly")]
+    Stopped,
+}
+
+impl SystemError {
+    /// What to do now.
+    #[must_use]
+    pub fn next_step(&self) -> String {
+        match self {
+            Self::Missing { name } => format!("Set {name} and start again."),
+            Self::Limits(_) => "Correct MULTICA_LIMITS, or unset it.".to_owned(),
+            Self::KeyFile { .. } | Self::KeyForm { .. } => {
+                "Bring the key file back from a backup: the log was begun with it.".to_owned()
+            }
+            Self::Embedded(error) => error.next_step(),
+            Self::Listen { .. } => "Name a free port: `--port PORT`.".to_owned(),
+            Self::Store(_) | Self::ReadModel(_) | Self::Schemas(_) | Self::App(_) | Self::Serve(_) | Self::Stopped => {
+                "Look in multica.log in the data directory, then start again: nothing that was accepted is lost."
+                    .to_owned()
+            }
+        }
+    }
 }
 
 /// Clock and randomness of the operating system.
@@ -146,8 +174,8 @@ pub struct Setup {
     pub limits: Limits,
     /// The installation's key.
     pub key: [u8; 32],
-    /// Where it listens; port 0 takes a free one.
-    pub listen: SocketAddr,
+    /// Where it listens.
+    pub listener: TcpListener,
     /// Further names it answers under.
     pub hosts: Vec<String>,
     /// Fires when it has to stop.
@@ -184,9 +212,7 @@ impl Server {
             version: VERSION.to_owned(),
         });
         let key = InstanceKey::new(&setup.key);
-        let listener = TcpListener::bind(setup.listen)
-            .await
-            .map_err(|source| SystemError::Listen { address: setup.listen, source })?;
+        let listener = setup.listener;
         let address = listener.local_addr().map_err(SystemError::Serve)?;
         let app = App(Arc::new(Parts {
             writer,
@@ -410,7 +436,7 @@ pub async fn server(
         durability: Durability::Required,
         limits: limits(variable("MULTICA_LIMITS").as_deref())?,
         key: instance_key(&key_file, false, world.as_ref())?,
-        listen,
+        listener: bind(listen).await?,
         hosts,
         shutdown: shutdown.clone(),
         world,
@@ -418,6 +444,14 @@ pub async fn server(
     let server = Server::start(setup).await?;
     stop_when_asked(shutdown);
     server.run().await
+}
+
+/// Listens on an address.
+///
+/// # Errors
+/// [`SystemError::Listen`].
+pub async fn bind(address: SocketAddr) -> Result<TcpListener, SystemError> {
+    TcpListener::bind(address).await.map_err(|source| SystemError::Listen { address, source })
 }
 
 /// Fires the token at the first SIGINT or SIGTERM.
@@ -447,7 +481,7 @@ pub struct Up {
 /// [`SystemError`].
 pub async fn up(
     data_dir: &Path,
-    listen: SocketAddr,
+    listener: TcpListener,
     person: &str,
     in_hand: Option<&str>,
     limits: Limits,
@@ -455,14 +489,18 @@ pub async fn up(
 ) -> Result<Up, SystemError> {
     let world: Arc<dyn World> = Arc::new(RealWorld);
     let key = instance_key(&data_dir.join("instance.key"), true, world.as_ref())?;
-    let embedded = Arc::new(Embedded::start(Options::from_environment(data_dir.to_owned())).await?);
+    // Only tests say so: nothing acknowledged would survive a power loss.
+    let durability = if std::env::var_os(UNSAFE_DATABASE).is_some() { Durability::Waived } else { Durability::Required };
+    let durable = durability == Durability::Required;
+    let options = Options { durable, ..Options::from_environment(data_dir.to_owned()) };
+    let embedded = Arc::new(Embedded::start(options).await?);
     let setup = Setup {
         database: embedded.app_config(DATABASE),
         owner: embedded.owner_config(DATABASE),
-        durability: Durability::Required,
+        durability,
         limits,
         key,
-        listen,
+        listener,
         hosts: Vec::new(),
         shutdown,
         world,

@@ -1,0 +1,304 @@
+//! The demo: four issues for two agents in one throw-away directory, driven over the API like anybody's.
+//!
+//! One task runs, the others park behind it; one is cancelled while parked, one fails, two complete. The
+//! outcome is checked against that, and the log against itself, so that the last line can be believed.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use serde_json::{Value, json};
+
+use crate::client::api::{Api, segment};
+use crate::client::error::ClientError;
+use crate::client::feed::{Feed, FeedItem};
+
+/// What the demo needs to know.
+#[derive(Debug, Clone)]
+pub struct Demo<'a> {
+    /// The throw-away repository.
+    pub repository: &'a Path,
+    /// The daemon that runs on this machine.
+    pub daemon_id: &'a str,
+    /// Whether a person looks: bars instead of lines.
+    pub live: bool,
+    /// The whole demo has this long.
+    pub limit: Duration,
+}
+
+/// How it went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// Tasks that completed.
+    pub completed: usize,
+    /// Tasks that failed.
+    pub failed: usize,
+    /// Tasks that were cancelled.
+    pub cancelled: usize,
+    /// Events in the log.
+    pub events: i64,
+    /// What the verification found wrong.
+    pub findings: Vec<String>,
+}
+
+impl Outcome {
+    /// Whether all four ended as they should and the log is right.
+    #[must_use]
+    pub fn is_as_it_should_be(&self) -> bool {
+        (self.completed, self.failed, self.cancelled) == (2, 1, 1) && self.findings.is_empty()
+    }
+
+    /// The demo's last line.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let verified = if self.findings.is_empty() { "verified" } else { "NOT verified" };
+        let Self { completed, failed, cancelled, events, .. } = self;
+        format!("demo: {completed} completed, {failed} failed, {cancelled} cancelled, {events} events, {verified}")
+    }
+}
+
+/// Why the demo could not be shown.
+#[derive(Debug, thiserror::Error)]
+pub enum DemoError {
+    /// The server refused or can't be reached.
+    #[error("the demo's call was not accepted")]
+    Call(#[from] ClientError),
+    /// An answer lacks a field.
+    #[error("an answer has no `{field}`")]
+    Answer {
+        /// The field.
+        field: &'static str,
+    },
+    /// It took too long.
+    #[error("the demo didn't come to {what} within {seconds} seconds")]
+    TooLong {
+        /// What was waited for.
+        what: &'static str,
+        /// How long.
+        seconds: u64,
+    },
+}
+
+/// What both agents run: it reads the issue on standard input and does what its title says.
+const SCRIPT: &str = r#"
+issue=$(cat)
+case "$issue" in
+*"broken check"*)
+  echo "Running the check."
+  echo "check: 1 of 3 assertions failed" >&2
+  exit 3 ;;
+*"Count"*)
+  echo "Counting the words of greeting.txt."
+  wc -w < greeting.txt > words.txt
+  echo "Wrote words.txt: $(cat words.txt) words." ;;
+*)
+  echo "Writing greeting.txt."
+  printf 'Hello from an agent.\n' > greeting.txt
+  : "${MULTICA_DEMO_PACE:=3}"
+  sleep "$MULTICA_DEMO_PACE"
+  echo "Done: greeting.txt is there." ;;
+esac
+"#;
+
+const ISSUES: [(&str, &str, &str); 4] = [
+    ("Write the greeting", "writer", "Put a greeting into greeting.txt."),
+    ("Count the words", "checker", "Count the words of greeting.txt into words.txt."),
+    ("Paint the shed", "writer", "Nobody needs this any more: it is cancelled while it waits."),
+    ("Run the broken check", "checker", "The check fails, and the task says why."),
+];
+
+/// Runs the demo.
+///
+/// # Errors
+/// [`DemoError`]; that a task ended otherwise than it should is an [`Outcome`].
+pub async fn run(api: &Api, demo: &Demo<'_>) -> Result<Outcome, DemoError> {
+    let screen = Screen::new(demo.live);
+    let feed = tokio::spawn(screen.clone().follow(api.clone()));
+    let outcome = tokio::time::timeout(demo.limit, play(api, demo, &screen)).await;
+    feed.abort();
+    screen.finish();
+    outcome.map_err(|_| DemoError::TooLong { what: "its end", seconds: demo.limit.as_secs() })?
+}
+
+async fn play(api: &Api, demo: &Demo<'_>, screen: &Screen) -> Result<Outcome, DemoError> {
+    let project = api
+        .post::<Value>(
+            "/api/projects",
+            &json!({
+                "title": "Demo",
+                "resources": [{
+                    "resource_type": "local_directory",
+                    "resource_ref": {
+                        "local_path": demo.repository,
+                        "daemon_id": demo.daemon_id,
+                        "execution_mode": "in_place",
+                        "label": "greetings",
+                    },
+                }],
+            }),
+        )
+        .await?;
+    let project = text(&project, "id")?;
+    let runtime = command_runtime(api, demo.daemon_id).await?;
+    let mut agents = BTreeMap::new();
+    for name in ["writer", "checker"] {
+        let command = json!({"program": "sh", "arguments": ["-c", SCRIPT], "prompt": "stdin"});
+        let body = json!({"name": name, "runtime_id": runtime, "command": command});
+        agents.insert(name, text(&api.post::<Value>("/api/agents", &body).await?, "id")?);
+    }
+    let mut keys = Vec::new();
+    for (index, (title, agent, description)) in ISSUES.into_iter().enumerate() {
+        let body = json!({
+            "title": title, "description": description, "project_id": project,
+            "assignee_type": "agent", "assignee_id": agents.get(agent),
+        });
+        keys.push(text(&api.post::<Value>("/api/issues", &body).await?, "identifier")?);
+        if index == 0 {
+            // The first has the directory before the others come, so that they have something to wait for.
+            tasks_when(api, screen, |tasks| tasks.iter().any(|task| status(task) == "running")).await?;
+        }
+    }
+    tasks_when(api, screen, |tasks| tasks.iter().filter(|task| is_parked(task)).count() == 3).await?;
+    let doomed = format!("{}#1", keys[2]);
+    api.post::<Value>(&format!("/api/tasks/{}/cancel", segment(&doomed)), &json!({})).await?;
+    let tasks = tasks_when(api, screen, |tasks| tasks.len() == ISSUES.len() && tasks.iter().all(is_over)).await?;
+    let verified = api.post::<Value>("/api/verify", &json!({})).await?;
+    let count = |wanted: &str| tasks.iter().filter(|task| status(task) == wanted).count();
+    let findings = verified["findings"].as_array().ok_or(DemoError::Answer { field: "findings" })?;
+    Ok(Outcome {
+        completed: count("completed"),
+        failed: count("failed"),
+        cancelled: count("cancelled"),
+        events: verified["up_to"].as_i64().ok_or(DemoError::Answer { field: "up_to" })?,
+        findings: findings.iter().map(|finding| finding.as_str().unwrap_or_default().to_owned()).collect(),
+    })
+}
+
+/// The daemon's runtime for provider `command`; the daemon may still be registering.
+async fn command_runtime(api: &Api, daemon: &str) -> Result<String, DemoError> {
+    loop {
+        let runtimes = api.get::<Value>("/api/runtimes").await?;
+        let ours = runtimes.as_array().into_iter().flatten().find(|runtime| {
+            runtime["daemon_id"] == daemon && runtime["provider"] == "command" && runtime["status"] == "online"
+        });
+        if let Some(runtime) = ours {
+            return text(runtime, "id");
+        }
+        tokio::time::sleep(POLL).await;
+    }
+}
+
+/// Between two looks at a fact.
+const POLL: Duration = Duration::from_millis(100);
+
+async fn tasks_when(
+    api: &Api,
+    screen: &Screen,
+    fact: impl Fn(&[Value]) -> bool,
+) -> Result<Vec<Value>, DemoError> {
+    loop {
+        let mut answer = api.get::<Value>("/api/tasks?limit=50").await?;
+        let Value::Array(tasks) = answer["tasks"].take() else { return Err(DemoError::Answer { field: "tasks" }) };
+        screen.show(&tasks);
+        if fact(&tasks) {
+            return Ok(tasks);
+        }
+        tokio::time::sleep(POLL).await;
+    }
+}
+
+fn text(value: &Value, field: &'static str) -> Result<String, DemoError> {
+    value[field].as_str().map(ToOwned::to_owned).ok_or(DemoError::Answer { field })
+}
+
+fn status(task: &Value) -> &str {
+    task["status"].as_str().unwrap_or_default()
+}
+
+fn is_parked(task: &Value) -> bool {
+    status(task) == "waiting_local_directory"
+}
+
+fn is_over(task: &Value) -> bool {
+    matches!(status(task), "completed" | "failed" | "cancelled")
+}
+
+/// Shows tasks as bars on a terminal; elsewhere the feed's lines are enough.
+#[derive(Clone)]
+struct Screen {
+    bars: Option<MultiProgress>,
+    rows: std::sync::Arc<std::sync::Mutex<BTreeMap<String, ProgressBar>>>,
+}
+
+impl Screen {
+    fn new(live: bool) -> Self {
+        Self { bars: live.then(MultiProgress::new), rows: std::sync::Arc::default() }
+    }
+
+    fn say(&self, line: &str) {
+        match &self.bars {
+            Some(bars) => drop(bars.println(line)),
+            None => anstream::println!("{line}"),
+        }
+    }
+
+    async fn follow(self, api: Api) {
+        let mut feed = Feed::new(api, Some(0), Vec::new());
+        while let Ok(item) = feed.next().await {
+            if let FeedItem::Entry(entry) = item {
+                let clock = entry.recorded_at.get(11..19).unwrap_or_default();
+                self.say(&format!("  {clock}  {}", entry.text));
+            }
+        }
+    }
+
+    fn show(&self, tasks: &[Value]) {
+        let Some(bars) = &self.bars else { return };
+        let Ok(mut rows) = self.rows.lock() else { return };
+        let mut tasks: Vec<&Value> = tasks.iter().collect();
+        tasks.sort_by_key(|task| task["name"].as_str().unwrap_or_default().to_owned());
+        for task in tasks {
+            let name = task["name"].as_str().unwrap_or_default();
+            let bar = rows.entry(name.to_owned()).or_insert_with(|| {
+                let bar = bars.add(ProgressBar::new_spinner());
+                bar.enable_steady_tick(POLL);
+                bar
+            });
+            bar.set_style(style(status(task)));
+            bar.set_prefix(format!("{name:<10} {:<8}", task["agent_name"].as_str().unwrap_or_default()));
+            bar.set_message(message(task));
+            if is_over(task) && !bar.is_finished() {
+                bar.abandon();
+            }
+        }
+    }
+
+    fn finish(&self) {
+        let Ok(rows) = self.rows.lock() else { return };
+        for bar in rows.values().filter(|bar| !bar.is_finished()) {
+            bar.abandon();
+        }
+    }
+}
+
+fn message(task: &Value) -> String {
+    let wait = &task["waiting"];
+    match (status(task), wait["holder_name"].as_str()) {
+        ("waiting_local_directory", Some(holder)) => format!("parked: {holder} has the directory"),
+        ("waiting_local_directory", None) => "parked".to_owned(),
+        ("failed", _) => format!("failed: {}", task["failure_reason"].as_str().unwrap_or_default()),
+        (other, _) => other.to_owned(),
+    }
+}
+
+fn style(status: &str) -> ProgressStyle {
+    let template = match status {
+        "completed" => "{prefix:.bold} {msg:.green}",
+        "failed" => "{prefix:.bold} {msg:.red}",
+        "cancelled" => "{prefix:.bold} {msg:.dim}",
+        "waiting_local_directory" => "{prefix:.bold} {msg:.yellow}",
+        _ => "{prefix:.bold} {spinner:.cyan} {msg}",
+    };
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner())
+}

@@ -1,0 +1,233 @@
+//! The pages' routes: who reads, what the API's own functions answer, rendered by `web`.
+//!
+//! Invariants: a page shows what the API would have told the same person; whoever isn't signed in gets
+//! the sign-in page; errors are pages too, with the API's sentence and next step.
+
+mod facts;
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::Router;
+use axum::extract::{FromRequestParts, Path, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Redirect, Response};
+use axum::routing::{get, post};
+use maud::Markup;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::auth::Identity;
+use super::body::Query;
+use super::error::ApiError;
+use super::idempotency::Call;
+use super::routes::{agents, directories, issues, projects, tasks, workspaces};
+use super::{App, feed};
+use crate::web;
+use crate::web::view::Frame;
+
+/// Entries on one page of the feed.
+const FEED_PAGE: i64 = 100;
+/// Transcript messages shown on a task's page: the newest ones.
+const TRANSCRIPT_SHOWN: usize = 500;
+
+/// Every page.
+pub fn routes() -> Router<App> {
+    Router::new()
+        .route("/", get(feed_page))
+        .route("/tasks", get(tasks_page))
+        .route("/tasks/{id}", get(task_page))
+        .route("/tasks/{id}/cancel", post(cancel))
+        .route("/directories", get(directories_page))
+        .route("/projects", get(projects_page))
+        .route("/assets/{name}", get(asset))
+}
+
+/// A person who reads pages.
+struct Reader(Identity);
+
+/// An error as a page.
+struct PageError(ApiError);
+
+impl<E: Into<ApiError>> From<E> for PageError {
+    fn from(error: E) -> Self {
+        Self(error.into())
+    }
+}
+
+impl IntoResponse for PageError {
+    fn into_response(self) -> Response {
+        if matches!(self.0, ApiError::Unauthenticated) {
+            return (StatusCode::UNAUTHORIZED, web::sign_in::needed()).into_response();
+        }
+        let shown = self.0.problem();
+        (
+            StatusCode::from_u16(shown.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+            web::layout::problem(&shown.title, &shown.detail, &shown.next_step),
+        )
+            .into_response()
+    }
+}
+
+impl FromRequestParts<App> for Reader {
+    type Rejection = PageError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, PageError> {
+        let who = Identity::from_request_parts(parts, app).await?;
+        who.user()?;
+        Ok(Self(who))
+    }
+}
+
+/// A query for one of the API's own functions.
+fn asked<T: DeserializeOwned>(value: Value) -> Result<Query<T>, ApiError> {
+    Ok(Query(serde_json::from_value(value)?))
+}
+
+/// What surrounds the page: taken before its facts are read, so that nothing falls between.
+async fn frame(app: &App, who: &Identity, filters: String) -> Result<Frame, ApiError> {
+    let position = *app.store.head().borrow();
+    let Json(me) = workspaces::me(State(app.clone()), who.clone()).await?;
+    let Json(all) = workspaces::list(State(app.clone()), who.clone()).await?;
+    let all = serde_json::to_value(all)?;
+    let here = who.workspace.to_string();
+    let workspace = all.as_array().into_iter().flatten().find(|workspace| workspace["id"] == here.as_str());
+    Ok(Frame {
+        position,
+        member: facts::text(&me["name"]),
+        workspace: workspace.map(|workspace| facts::text(&workspace["name"])).unwrap_or_default(),
+        filters,
+    })
+}
+
+/// `GET /?before=`.
+#[derive(Debug, Deserialize)]
+struct Before {
+    before: Option<i64>,
+}
+
+async fn feed_page(
+    State(app): State<App>,
+    reader: Result<Reader, PageError>,
+    Query(asked): Query<Before>,
+) -> Result<Markup, PageError> {
+    let Reader(who) = reader?;
+    let frame = frame(&app, &who, String::new()).await?;
+    let before = asked.before.unwrap_or(frame.position + 1).clamp(1, frame.position + 1);
+    let mut entries = feed::between(&app, who.workspace, before - 1 - FEED_PAGE, before).await?;
+    entries.reverse();
+    let oldest = (before - FEED_PAGE).max(1);
+    Ok(web::feed::page(&frame, &entries, (oldest > 1).then_some(oldest)))
+}
+
+async fn listed(app: &App, who: &Identity, wanted: Value) -> Result<Vec<Value>, ApiError> {
+    let Json(answer) = tasks::list(State(app.clone()), who.clone(), asked(wanted)?).await?;
+    Ok(facts::items(&answer["tasks"]))
+}
+
+async fn titles(app: &App, who: &Identity) -> Result<BTreeMap<String, String>, ApiError> {
+    let Json(answer) = issues::list(State(app.clone()), who.clone(), asked(json!({"limit": 1000}))?).await?;
+    let issues = facts::items(&answer["issues"]);
+    Ok(issues.iter().map(|issue| (facts::text(&issue["id"]), facts::text(&issue["title"]))).collect())
+}
+
+async fn tasks_page(State(app): State<App>, reader: Result<Reader, PageError>) -> Result<Markup, PageError> {
+    let Reader(who) = reader?;
+    let frame = frame(&app, &who, String::new()).await?;
+    let titles = titles(&app, &who).await?;
+    let active = listed(&app, &who, json!({"active": true, "limit": 200})).await?;
+    let over = listed(&app, &who, json!({"status": "completed,failed,cancelled", "limit": 100})).await?;
+    let rows = |tasks: &[Value]| -> Vec<_> { tasks.iter().map(|task| facts::task_row(task, &titles)).collect() };
+    Ok(web::tasks::page(&frame, &rows(&active), &rows(&over)))
+}
+
+async fn task_page(
+    State(app): State<App>,
+    reader: Result<Reader, PageError>,
+    Path(path): Path<String>,
+) -> Result<Markup, PageError> {
+    let Reader(who) = reader?;
+    let id = tasks::named(&app, who.workspace, &path).await?;
+    let frame = frame(&app, &who, format!("task={id}")).await?;
+    let task = tasks::shown(&app, who.workspace, id).await?;
+    let titles = titles(&app, &who).await?;
+    let Json(explanation) = tasks::explain(State(app.clone()), who.clone(), Path(path.clone())).await?;
+    let Json(history) = tasks::history(State(app.clone()), who.clone(), Path(path.clone())).await?;
+    let Json(messages) =
+        tasks::messages(State(app.clone()), who.clone(), Path(path), asked(json!({}))?).await?;
+    let left_out = messages.len().saturating_sub(TRANSCRIPT_SHOWN);
+    let page = facts::task_page(&task, &titles, &explanation, &history, &messages[left_out..], left_out)?;
+    Ok(web::task::page(&frame, &page))
+}
+
+async fn cancel(
+    State(app): State<App>,
+    headers: HeaderMap,
+    call: Call,
+    Path(path): Path<String>,
+) -> Result<Redirect, PageError> {
+    if !super::auth::comes_from_our_page(&headers) {
+        return Err(ApiError::Forbidden {
+            code: "foreign_page",
+            sentence: "this request doesn't come from a page of this server",
+        }
+        .into());
+    }
+    let to = format!("/tasks/{path}");
+    tasks::cancel(State(app), call, Path(path)).await?;
+    Ok(Redirect::to(&to))
+}
+
+async fn directories_page(
+    State(app): State<App>,
+    reader: Result<Reader, PageError>,
+) -> Result<Markup, PageError> {
+    let Reader(who) = reader?;
+    let frame = frame(&app, &who, String::new()).await?;
+    let Json(answer) = directories::list(State(app.clone()), who.clone()).await?;
+    let machines = machines(&app, &who).await?;
+    let tasks = listed(&app, &who, json!({"active": true, "limit": 1000})).await?;
+    let agents: BTreeMap<String, String> =
+        tasks.iter().map(|task| (facts::text(&task["id"]), facts::text(&task["agent_name"]))).collect();
+    let cards: Vec<_> = facts::items(&answer["directories"])
+        .iter()
+        .map(|directory| facts::directory_card(directory, &machines, &agents))
+        .collect();
+    Ok(web::directories::page(&frame, &cards))
+}
+
+/// Names of machines by daemon id.
+async fn machines(app: &App, who: &Identity) -> Result<BTreeMap<String, String>, ApiError> {
+    let Json(answer) = agents::daemons(State(app.clone()), who.clone()).await?;
+    let daemons = facts::items(&answer["daemons"]);
+    Ok(daemons.iter().map(|d| (facts::text(&d["daemon_id"]), facts::text(&d["device_name"]))).collect())
+}
+
+async fn projects_page(
+    State(app): State<App>,
+    reader: Result<Reader, PageError>,
+) -> Result<Markup, PageError> {
+    let Reader(who) = reader?;
+    let frame = frame(&app, &who, String::new()).await?;
+    let Json(answer) = projects::list(State(app.clone()), who.clone(), asked(json!({}))?).await?;
+    let machines = machines(&app, &who).await?;
+    let mut cards = Vec::new();
+    for project in facts::items(&answer["projects"]) {
+        let path = Path(facts::text(&project["id"]));
+        let Json(resources) = projects::resources(State(app.clone()), who.clone(), path).await?;
+        cards.push(facts::project_card(&project, &facts::items(&resources["resources"]), &machines));
+    }
+    Ok(web::projects::page(&frame, &cards))
+}
+
+async fn asset(headers: HeaderMap, Path(name): Path<String>) -> Result<Response, PageError> {
+    let asset = web::assets::get(&name).ok_or(ApiError::NotFound("asset"))?;
+    let known = headers.get(header::IF_NONE_MATCH).is_some_and(|tag| tag.as_bytes() == asset.etag.as_bytes());
+    let caching = [(header::ETAG, asset.etag), (header::CACHE_CONTROL, "no-cache".to_owned())];
+    if known {
+        return Ok((StatusCode::NOT_MODIFIED, caching).into_response());
+    }
+    Ok((caching, [(header::CONTENT_TYPE, asset.media_type)], asset.bytes).into_response())
+}

@@ -1,0 +1,383 @@
+//! `multica up`: private PostgreSQL, server and daemon in one process, one terminal.
+//!
+//! Invariants: it works in a profile of its own and never touches another's files; nothing of it outlives a
+//! clean stop, which ends the daemon first, the server after it and the database last; the demo's data
+//! directory is wiped only when it carries the demo's mark.
+
+use std::fs::{self, File};
+use std::io::{self, IsTerminal};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use secrecy::SecretString;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::{SystemError, bind};
+use crate::cli::demo::{self, Demo};
+use crate::cli::{self, Common, DaemonStart, UpArgs};
+use crate::client::api::{Api, Connection};
+use crate::client::config::{ConfigFile, Environment, Home, LOCAL_PROFILE, Profile};
+use crate::daemon::{self, DaemonConfig, Ended, Shutdown};
+use crate::git::Git;
+use crate::kernel::error_chain::Chain;
+use crate::kernel::limits::Limits;
+use crate::store::embedded::postmaster;
+
+/// The demo's profile.
+const DEMO_PROFILE: &str = "demo";
+/// What says that a data directory is the demo's, to be wiped.
+const DEMO_MARK: &str = ".multica-demo";
+/// The port tried first.
+const FIRST_PORT: u16 = 8080;
+/// Ports tried after it.
+const MORE_PORTS: u16 = 200;
+/// The demo comes to its end within this time, or says that it didn't.
+const DEMO_LIMIT: Duration = Duration::from_secs(120);
+/// The demo's repository: one call of git.
+const GIT_LIMIT: Duration = Duration::from_secs(30);
+
+/// Why `multica up` can't start or go on.
+#[derive(Debug, thiserror::Error)]
+pub enum UpError {
+    /// The server.
+    #[error("the server can't run")]
+    System(#[from] SystemError),
+    /// The profile's files.
+    #[error("the profile can't be used")]
+    Config(#[from] crate::client::config::ConfigError),
+    /// The command line's part.
+    #[error("the daemon can't be set up")]
+    Cli(#[from] cli::error::CliError),
+    /// The daemon.
+    #[error("the daemon can't run")]
+    Daemon(#[from] daemon::DaemonError),
+    /// Its own server refused a call.
+    #[error("the server refused its own first call")]
+    Call(#[from] crate::client::error::ClientError),
+    /// The demo.
+    #[error("the demo can't be shown")]
+    Demo(#[from] demo::DemoError),
+    /// The demo's repository.
+    #[error("the demo's repository can't be made")]
+    Sample(#[from] crate::git::GitError),
+    /// A file or folder.
+    #[error("can't {action} {path}")]
+    File {
+        /// What was tried.
+        action: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// The data directory belongs to something else.
+    #[error("{0} isn't the demo's: it holds other files")]
+    NotTheDemos(PathBuf),
+    /// Every port is taken.
+    #[error("no port from {FIRST_PORT} on is free")]
+    NoPort,
+}
+
+impl UpError {
+    /// What to do now.
+    #[must_use]
+    pub fn next_step(&self) -> String {
+        match self {
+            Self::System(error) => error.next_step(),
+            Self::Daemon(error) => error.next_step(),
+            Self::Config(_) | Self::Cli(_) => "Look at the profile's config.json.".to_owned(),
+            Self::NotTheDemos(_) => "Name an empty folder: `multica up --demo --data-dir DIR`.".to_owned(),
+            Self::NoPort => "Name a free one: `multica up --port PORT`.".to_owned(),
+            Self::File { .. } => "Check the path and its permissions.".to_owned(),
+            Self::Sample(_) => "Check that git works: `git --version`.".to_owned(),
+            Self::Call(_) | Self::Demo(_) => "Look in multica.log in the data directory.".to_owned(),
+        }
+    }
+}
+
+/// Runs it until it is stopped.
+///
+/// # Errors
+/// [`UpError`].
+pub async fn run(common: &Common, args: &UpArgs, limits: Limits) -> Result<ExitCode, UpError> {
+    let environment = Environment::of_process();
+    let plan = Plan::new(common, args, &environment)?;
+    if args.demo {
+        wipe(&plan.data).await?;
+    }
+    make(&plan.data)?;
+    log_to(&plan.data, common.debug)?;
+    let mut config = ConfigFile::read(&plan.profile.config_path())?;
+    let listener = listen(args.port, config.text("server_url")).await?;
+    let person = environment.get("USER").unwrap_or("Owner").to_owned();
+    let stop_server = CancellationToken::new();
+    say(&format!("Starting PostgreSQL and the server ({}).", plan.data.display()));
+    let token = config.text("token").map(ToOwned::to_owned);
+    let up = super::up(&plan.data, listener, &person, token.as_deref(), limits.clone(), stop_server.clone()).await?;
+    let url = format!("http://{}", up.server.address());
+    let repository = plan.data.join("repository");
+    config.set("server_url", json!(url));
+    config.set("workspace_id", json!(up.bootstrap.workspace));
+    config.set("token", json!(up.bootstrap.token));
+    if args.demo {
+        sample(&repository, &environment).await?;
+        config.set("allowed_directories", json!([repository]));
+    }
+    config.write(&plan.profile.config_path())?;
+    let connection = Connection {
+        server_url: url.clone(),
+        token: Some(SecretString::from(up.bootstrap.token.clone())),
+        workspace: Some(up.bootstrap.workspace.to_string()),
+        platform: "cli",
+        run: None,
+        limits: limits.clone(),
+    };
+    let api = Api::new(&connection)?;
+    let mut server = tokio::spawn(up.server.run());
+    let (ask, asked) = watch::channel(Shutdown::None);
+    let daemon_config = plan.daemon(args, limits)?;
+    let daemon_id = daemon_config.daemon_id.clone();
+    let daemon = (!args.no_daemon).then(|| tokio::spawn(daemon::run(daemon_config, asked)));
+    greet(&api, args.demo).await?;
+    let mut code = ExitCode::SUCCESS;
+    let shown = async {
+        if !args.demo {
+            return std::future::pending().await;
+        }
+        let live = !args.once && io::stdout().is_terminal();
+        let demo = Demo { repository: &repository, daemon_id: &daemon_id, live, limit: DEMO_LIMIT };
+        demo::run(&api, &demo).await
+    };
+    tokio::select! {
+        outcome = shown => code = show(&outcome?, args.once),
+        () = stop_asked(&ask, 0) => {}
+        ended = &mut server => ended.map_err(|_| SystemError::Stopped)??,
+    }
+    if args.demo && !args.once && !server.is_finished() && *ask.borrow() == Shutdown::None {
+        say("The demo is over; its pages stay until you press Ctrl-C.");
+        stop_asked(&ask, 0).await;
+    }
+    if args.demo {
+        ask.send_replace(Shutdown::Now);
+    }
+    if let Some(daemon) = daemon {
+        end_daemon(daemon, &ask).await?;
+    }
+    stop_server.cancel();
+    if !server.is_finished() {
+        server.await.map_err(|_| SystemError::Stopped)??;
+    }
+    up.embedded.stop().await.map_err(SystemError::from)?;
+    Ok(code)
+}
+
+/// Where things are.
+struct Plan {
+    profile: Profile,
+    data: PathBuf,
+    common: Common,
+    /// Set where runs don't go to the usual place.
+    work_root: Option<PathBuf>,
+}
+
+impl Plan {
+    fn new(common: &Common, args: &UpArgs, environment: &Environment) -> Result<Self, UpError> {
+        let home = Home::find(environment)?;
+        let usual = if args.demo { DEMO_PROFILE } else { LOCAL_PROFILE };
+        let name = common.profile.as_deref().or_else(|| environment.get("MULTICA_PROFILE")).unwrap_or(usual);
+        let profile = home.profile(name)?;
+        let data = match &args.data_dir {
+            Some(data) => std::path::absolute(data)
+                .map_err(|source| UpError::File { action: "resolve", path: data.clone(), source })?,
+            None => default_data_dir(&home, environment, name),
+        };
+        let apart = args.demo || args.data_dir.is_some();
+        let work_root = apart.then(|| data.join("work"));
+        Ok(Self { profile, data, common: Common { profile: Some(name.to_owned()), ..common.clone() }, work_root })
+    }
+
+    fn daemon(&self, args: &UpArgs, limits: Limits) -> Result<DaemonConfig, UpError> {
+        let start = DaemonStart {
+            foreground: true,
+            workspaces_root: self.work_root.clone(),
+            drain: args.drain,
+            ..DaemonStart::default()
+        };
+        Ok(cli::daemon_config(&self.common, &start, limits)?)
+    }
+}
+
+/// Root's is a place that other accounts can walk through; a user's is where user data belongs.
+fn default_data_dir(home: &Home, environment: &Environment, profile: &str) -> PathBuf {
+    if crate::process::owner::current_uid() == 0 {
+        return Path::new(daemon::host::SYSTEM_DIR).join("profiles").join(profile);
+    }
+    let user = home.0.parent().unwrap_or(&home.0);
+    let base = environment.get("XDG_DATA_HOME").map_or_else(|| user.join(".local/share"), PathBuf::from);
+    base.join("multica").join(profile)
+}
+
+fn say(line: &str) {
+    anstream::eprintln!("{line}");
+}
+
+fn make(folder: &Path) -> Result<(), UpError> {
+    fs::create_dir_all(folder).map_err(|source| UpError::File { action: "make", path: folder.to_owned(), source })
+}
+
+/// Empties the demo's data directory. One without the mark is somebody's: it is refused, not emptied.
+async fn wipe(data: &Path) -> Result<(), UpError> {
+    let failed = |action, path: &Path| {
+        let path = path.to_owned();
+        move |source| UpError::File { action, path, source }
+    };
+    let is_empty = fs::read_dir(data).map_or(true, |mut entries| entries.next().is_none());
+    let mark = data.join(DEMO_MARK);
+    if !is_empty && !mark.is_file() {
+        return Err(UpError::NotTheDemos(data.to_owned()));
+    }
+    // A demo that was killed has left its database running.
+    if let Ok(cluster) = data.join("pg/data").canonicalize() {
+        postmaster::stop(&cluster, || {}).await.map_err(SystemError::from)?;
+    }
+    for entry in fs::read_dir(data).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path == mark {
+            continue;
+        }
+        let gone = if path.is_dir() && !path.is_symlink() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+        gone.map_err(failed("remove", &path))?;
+    }
+    make(data)?;
+    fs::write(&mark, "The demo empties this folder at its start.\n").map_err(failed("write", &mark))
+}
+
+/// The demo's repository, with one file and one commit.
+async fn sample(folder: &Path, environment: &Environment) -> Result<(), UpError> {
+    make(folder)?;
+    let readme = folder.join("README.md");
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |source| UpError::File { action: "write", path, source }
+    };
+    fs::write(&readme, "# Greetings\n\nA throw-away repository.\n").map_err(failed(&readme))?;
+    let git = Git {
+        home: folder.display().to_string(),
+        path: environment.get("PATH").unwrap_or("/usr/bin:/bin").to_owned(),
+        timeout: GIT_LIMIT,
+    };
+    let handle = File::open(folder).map_err(failed(folder))?;
+    Ok(git.make_sample(&handle).await?)
+}
+
+/// The port asked for, else the profile's, else the first free one.
+async fn listen(asked: Option<u16>, last: Option<&str>) -> Result<TcpListener, UpError> {
+    let at = |port| SocketAddr::from(([127, 0, 0, 1], port));
+    if let Some(port) = asked {
+        return Ok(bind(at(port)).await?);
+    }
+    let kept = last.and_then(|url| url.rsplit(':').next()).and_then(|port| port.parse().ok());
+    for port in kept.into_iter().chain(FIRST_PORT..FIRST_PORT + MORE_PORTS) {
+        if let Ok(listener) = bind(at(port)).await {
+            return Ok(listener);
+        }
+    }
+    Err(UpError::NoPort)
+}
+
+/// The log goes to a file: the terminal is for people.
+fn log_to(data: &Path, debug: bool) -> Result<(), UpError> {
+    use tracing_subscriber::EnvFilter;
+    let path = data.join("multica.log");
+    let file = File::options()
+        .create(true)
+        .append(true)
+        .open(&path)
+        .map_err(|source| UpError::File { action: "open", path, source })?;
+    let filter = EnvFilter::try_from_env("MULTICA_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false);
+    if debug {
+        lines.with_writer(io::stderr).init();
+    } else {
+        lines.with_writer(file).init();
+    }
+    Ok(())
+}
+
+/// Address, sign-in link, and what to do first.
+async fn greet(api: &Api, demo: bool) -> Result<(), UpError> {
+    let link = api.post::<Value>("/api/sign-in-links", &json!({})).await?;
+    let link = link["url"].as_str().unwrap_or_default();
+    say("");
+    say(&format!("multica is up at {}", api.server_url()));
+    say(&format!("  sign in (works once, for ten minutes): {link}"));
+    if !demo {
+        say("");
+        say("Attach a directory of your own, in another terminal:");
+        say("  multica project create --title Game");
+        say("  multica project resource add Game --type local_directory --local-path ~/code/game");
+        say("  multica agent create --name dev --provider claude        # or codex, opencode, command");
+        say("  multica issue create --title \"Fix the build\" --project Game --assignee dev");
+        say("");
+        say("Ctrl-C stops all of it.");
+    }
+    say("");
+    Ok(())
+}
+
+fn show(outcome: &demo::Outcome, once: bool) -> ExitCode {
+    for finding in &outcome.findings {
+        say(&format!("  found: {finding}"));
+    }
+    anstream::println!("{}", outcome.line());
+    if outcome.is_as_it_should_be() || !once { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Waits for signals: after `heard` of them the next means drain, the one after it now.
+async fn stop_asked(ask: &watch::Sender<Shutdown>, heard: u32) {
+    let (Ok(mut int), Ok(mut term)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = int.recv() => {}
+        _ = term.recv() => {}
+    }
+    ask.send_replace(if heard == 0 { Shutdown::Drain } else { Shutdown::Now });
+}
+
+/// Waits for the daemon's end; a second signal hurries it.
+async fn end_daemon(
+    mut daemon: tokio::task::JoinHandle<Result<Ended, daemon::DaemonError>>,
+    ask: &watch::Sender<Shutdown>,
+) -> Result<(), UpError> {
+    if *ask.borrow() == Shutdown::None {
+        ask.send_replace(Shutdown::Drain);
+    }
+    if *ask.borrow() == Shutdown::Drain && !daemon.is_finished() {
+        say("Stopping: no new claims; what runs may end. Ctrl-C again stops it now.");
+    }
+    loop {
+        tokio::select! {
+            ended = &mut daemon => {
+                let ended = ended.map_err(|_| SystemError::Stopped)??;
+                tracing::info!(?ended, "the daemon has stopped");
+                return Ok(());
+            }
+            () = stop_asked(ask, 1) => {}
+        }
+    }
+}
+
+/// Says why it can't go on.
+pub fn report(error: &UpError) -> ExitCode {
+    say(&format!("error: {}", Chain(error)));
+    say(&format!("Next: {}", error.next_step()));
+    ExitCode::FAILURE
+}
