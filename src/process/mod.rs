@@ -4,6 +4,7 @@
 //! alone; what a file is known by is an opened handle, never a path that somebody could swap.
 
 pub mod account;
+pub mod cgroup;
 pub mod child;
 pub mod executable;
 pub mod failpoint;

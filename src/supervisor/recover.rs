@@ -125,9 +125,11 @@ mod tests {
         ReportBody::Complete { output: "done".to_owned(), ending: ending_of_test() }
     }
 
+    type Step = Box<dyn Fn(&mut Machine)>;
+
     /// Every journalled step of a run to its end, each with its effect, as `run` and `finalize` order them.
-    fn steps(verdict: &ReportBody) -> Vec<Box<dyn Fn(&mut Machine)>> {
-        fn write(entry: Entry) -> Box<dyn Fn(&mut Machine)> {
+    fn steps(verdict: &ReportBody) -> Vec<Step> {
+        fn write(entry: Entry) -> Step {
             Box::new(move |m| m.journal.push(entry.clone()))
         }
         let agent = Identity { boot_id: "b".to_owned(), pid: 1, start_time: 1 };

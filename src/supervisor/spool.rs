@@ -89,11 +89,9 @@ impl Spool {
         }
         let ordinal = last + 1;
         // The end must always fit, also when all the rest is full.
-        if !terminal && inner.reports.room() < inner.reserve {
-            return Err(inner.reports.full());
-        }
+        let free = if terminal { 0 } else { inner.reserve };
         let report = Report { generation: inner.generation, ordinal, occurred_at: Timestamp::now(), body };
-        inner.reports.append(&report, true)?;
+        inner.reports.append_leaving(&report, true, free)?;
         inner.terminal |= terminal;
         drop(inner);
         self.last_ordinal.send_replace(ordinal);
@@ -129,20 +127,25 @@ impl Spool {
         self.lock().terminal
     }
 
-    /// The reports after an ordinal.
+    /// The reports after an ordinal: at most `count`, at most `budget` bytes, but one at least.
     ///
     /// # Errors
     /// [`RecordsError`].
-    pub fn reports_after(&self, after: u64, count: usize) -> Result<Vec<Report>, RecordsError> {
-        self.lock().reports.read(usize::try_from(after).unwrap_or(usize::MAX), count)
+    pub fn reports_after(&self, after: u64, count: usize, budget: u64) -> Result<Vec<Report>, RecordsError> {
+        self.lock().reports.read(usize::try_from(after).unwrap_or(usize::MAX), count, budget)
     }
 
-    /// The messages after a seq.
+    /// The messages after a seq: at most `count`, at most `budget` bytes, but one at least.
     ///
     /// # Errors
     /// [`RecordsError`].
-    pub fn messages_after(&self, after: i64, count: usize) -> Result<Vec<Message>, RecordsError> {
-        self.lock().transcript.read(usize::try_from(after).unwrap_or(0), count)
+    pub fn messages_after(
+        &self,
+        after: i64,
+        count: usize,
+        budget: u64,
+    ) -> Result<Vec<Message>, RecordsError> {
+        self.lock().transcript.read(usize::try_from(after).unwrap_or(0), count, budget)
     }
 
     /// The last report's ordinal, to be watched.

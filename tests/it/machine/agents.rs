@@ -177,3 +177,13 @@ async fn as_root_a_run_is_its_directory_s_owner_and_nobody_else() {
     std::fs::remove_file(world.directory.join("made")).expect("remove");
     assert_eq!(picture(&world.directory), before);
 }
+
+#[tokio::test]
+async fn a_full_spool_ends_the_run_by_name() {
+    let mut world = World::new("true");
+    world.charge.limits.spool_bytes = 1_200;
+    world.run().await;
+    assert_eq!(world.failure().0, "spool_full");
+    assert_eq!(world.processes(), [0; 0]);
+    assert!(is_free(&world.directory));
+}

@@ -122,3 +122,32 @@ async fn a_run_killed_in_another_account_s_directory_is_recovered_as_that_accoun
         assert!(dies_and_recovers(&world, point, None).await);
     }
 }
+
+#[tokio::test]
+async fn where_control_groups_can_be_made_recovery_finds_what_hid_its_session_and_its_mark() {
+    let mut world = World::new("env -i setsid sleep 98.7654 & echo $! > pid; mv pid hidden; sleep 300");
+    world.charge.limits.kill_grace = multica::kernel::limits::Millis(200);
+    if multica::process::cgroup::make("multica-probe").is_none() {
+        eprintln!("no control groups can be made here: nothing to see");
+        return;
+    }
+    let dying = async {
+        while !world.directory.join("hidden").exists() {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        let lock = std::fs::File::open(world.env_root().join(".task_lock")).expect("lock file");
+        let pid = multica::process::lock::holder(&lock).pid.expect("a supervisor");
+        let killed =
+            std::process::Command::new("kill").args(["-9", &pid.to_string()]).status().expect("kill");
+        assert!(killed.success());
+    };
+    tokio::join!(world.run(), dying);
+    let hidden: u32 =
+        std::fs::read_to_string(world.directory.join("hidden")).expect("read").trim().parse().expect("a pid");
+    let alive = || multica::process::identity::stat(hidden).is_some_and(|stat| !stat.is_dead());
+    assert!(alive());
+    assert_eq!(world.recover().await.code, Some(0));
+    assert!(!alive());
+    world.terminal();
+    assert!(is_free(&world.directory));
+}

@@ -173,3 +173,18 @@ fn as_root_only_people_s_and_allowed_directories_are_used_and_as_their_owner() {
 fn nix_mkfifo(path: &Path) {
     assert!(Command::new("mkfifo").arg(path).status().expect("mkfifo").success());
 }
+
+#[test]
+fn as_root_a_published_copy_of_the_program_runs_for_accounts_that_can_not_reach_the_original() {
+    if current_uid() != 0 {
+        eprintln!("only root can become somebody else: nothing to see here as another account");
+        return;
+    }
+    let root = tempfile::Builder::new().prefix("multica-it-").tempdir().expect("tempdir");
+    fs::set_permissions(root.path(), fs::Permissions::from_mode(0o711)).expect("chmod");
+    let first = multica::process::executable::publish(&root.path().join("bin")).expect("publish");
+    let again = multica::process::executable::publish(&root.path().join("bin")).expect("publish again");
+    assert_eq!(first, again);
+    let listed = std::os::unix::process::CommandExt::uid(Command::new(&first).arg("--list"), 4_242).output();
+    assert!(listed.expect("starts").status.success());
+}
