@@ -1,4 +1,5 @@
 //! Tests of whole parts, against a real PostgreSQL.
 
+mod http;
 mod store;
 mod support;
