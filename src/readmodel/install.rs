@@ -22,6 +22,7 @@ pub async fn run(store: &Store, registry: &Registry) -> Result<Vec<String>, Read
     let driver = tokio::spawn(connection);
     client.batch_execute(include_str!("sql/no_timeout.sql")).await?;
     client.batch_execute(include_str!("sql/lock_install.sql")).await?;
+    drop_retired(&mut client).await?;
     let mut built = Vec::new();
     for registered in registry.all() {
         if !is_installed(&client, registered).await? {
@@ -33,6 +34,24 @@ pub async fn run(store: &Store, registry: &Registry) -> Result<Vec<String>, Read
     drop(client);
     driver.abort();
     Ok(built)
+}
+
+/// Drops tables that were retired at an earlier start; one that is still read stays until the next.
+async fn drop_retired(client: &mut Client) -> Result<(), ReadModelError> {
+    for row in client.query(include_str!("sql/retired.sql"), &[&LOG]).await? {
+        let (name, version): (&str, i32) = (row.try_get("name")?, row.try_get("version")?);
+        let table: &str = row.try_get("table_name")?;
+        let tx = client.transaction().await?;
+        let drop = include_str!("sql/drop_table.sql").replace("{table}", table);
+        if let Err(error) = tx.batch_execute(&drop).await {
+            tx.rollback().await?;
+            tracing::info!(table, error = %Chain(&error), "a retired table is still in use");
+            continue;
+        }
+        tx.execute(include_str!("sql/forget.sql"), &[&LOG, &name, &version]).await?;
+        tx.commit().await?;
+    }
+    Ok(())
 }
 
 async fn is_installed(client: &Client, registered: &Registered) -> Result<bool, ReadModelError> {

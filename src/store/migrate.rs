@@ -7,7 +7,9 @@ use tokio_postgres::{Config, NoTls};
 
 use super::StoreError;
 
-refinery::embed_migrations!("migrations");
+mod files {
+    refinery::embed_migrations!("migrations");
+}
 
 /// Applies what is missing. `owner` is the role that owns the schema, not the application's.
 ///
@@ -17,7 +19,7 @@ pub async fn run(owner: &Config) -> Result<(), StoreError> {
     let (mut client, connection) = owner.connect(NoTls).await?;
     let driver = tokio::spawn(connection);
     client.batch_execute(include_str!("sql/lock_migrations.sql")).await?;
-    let applied = migrations::runner()
+    let applied = files::migrations::runner()
         .run_async(&mut client)
         .await
         .map_err(|error| StoreError::Migrate(Box::new(error)));

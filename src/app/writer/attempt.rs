@@ -221,6 +221,7 @@ impl Desk {
                     }
                 }
                 for result in stored.into_values() {
+                    self.parts.store.advance(result.position);
                     self.results.put(result);
                 }
             }

@@ -75,8 +75,17 @@ impl Draft {
         self.view.put_stream(key, events);
     }
 
-    /// Puts loaded reservations in.
+    /// Puts loaded reservations in, with what the batch has decided about them so far.
     pub fn put_reservations(&mut self, prefix: String, held: BTreeMap<String, Held>) {
+        let mut held = held;
+        let frees = &self.batch.frees;
+        held.retain(|_, held| {
+            !frees.iter().any(|(class, holder)| *class == held.class && *holder == held.holder)
+        });
+        for take in self.batch.takes.iter().filter(|take| take.keep && take.key.starts_with(&prefix)) {
+            let own = Held { class: take.class.to_owned(), holder: take.holder };
+            held.insert(take.key.clone(), own);
+        }
         let holders = held.iter().map(|(key, held)| (key.clone(), held.holder)).collect();
         self.view.put_reservations(prefix, holders);
         self.held.extend(held);
@@ -166,18 +175,22 @@ impl Draft {
         Ok(written)
     }
 
-    /// The reservations as they would be, with the frees and takes to send.
-    fn reserve(&self, written: &[Envelope]) -> Result<Reserved, Left> {
+    /// The reservations as they would be, with the frees and takes to send; none where nothing changes.
+    fn reserve(&self, written: &[Envelope]) -> Result<Option<Reserved>, Left> {
+        let changes: Vec<Change> = written.iter().flat_map(changes).collect();
+        if changes.is_empty() {
+            return Ok(None);
+        }
         let mut reserved = Reserved {
             held: self.held.clone(),
             frees: self.batch.frees.clone(),
             takes: self.batch.takes.clone(),
             moved: Vec::new(),
         };
-        for change in written.iter().flat_map(changes) {
+        for change in changes {
             reserved.apply(change)?;
         }
-        Ok(reserved)
+        Ok(Some(reserved))
     }
 
     fn take_in(
@@ -186,18 +199,20 @@ impl Draft {
         decided: Decided,
         written: Vec<Envelope>,
         rows: Vec<RawEvent>,
-        reserved: Reserved,
+        reserved: Option<Reserved>,
     ) -> Entry {
         let count = written.len();
         for event in &written {
             self.view.push_event(event.clone());
         }
-        for (key, holder) in reserved.moved {
-            self.view.set_reservation(&key, holder);
+        if let Some(reserved) = reserved {
+            for (key, holder) in reserved.moved {
+                self.view.set_reservation(&key, holder);
+            }
+            self.held = reserved.held;
+            self.batch.frees = reserved.frees;
+            self.batch.takes = reserved.takes;
         }
-        self.held = reserved.held;
-        self.batch.frees = reserved.frees;
-        self.batch.takes = reserved.takes;
         self.events.extend(written);
         self.batch.events.extend(rows);
         let workspace = submission.workspace;
@@ -318,4 +333,71 @@ fn event_id(seed: EventId, ordinal: u64) -> EventId {
 /// The database keeps microseconds: what is hashed must be what is read back.
 fn whole_micros(time: Timestamp) -> Timestamp {
     Timestamp::from_microsecond(time.as_microsecond()).unwrap_or(time)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: Uuid = Uuid::from_u128(1);
+    const B: Uuid = Uuid::from_u128(2);
+
+    fn held(holder: Uuid) -> Held {
+        Held { class: "slot".to_owned(), holder }
+    }
+
+    fn take(key: &str, holder: Uuid) -> Change {
+        Change::Take { key: key.to_owned(), class: crate::fold::reservations::Class::Slot, holder }
+    }
+
+    fn free(holder: Uuid) -> Change {
+        Change::Free { class: crate::fold::reservations::Class::Slot, holder }
+    }
+
+    fn reserved(loaded: &[(&str, Uuid)]) -> Reserved {
+        let held = loaded.iter().map(|(key, holder)| ((*key).to_owned(), held(*holder))).collect();
+        Reserved { held, frees: Vec::new(), takes: Vec::new(), moved: Vec::new() }
+    }
+
+    #[test]
+    fn reservations_loaded_late_show_what_the_batch_has_decided() {
+        let mut draft = Draft::default();
+        draft.batch.frees = vec![("slot", A)];
+        draft.batch.takes =
+            vec![Take { key: "k/2".to_owned(), class: "slot", holder: B, after_frees: 1, keep: true }];
+        let loaded = BTreeMap::from([("k/1".to_owned(), held(A)), ("k/3".to_owned(), held(B))]);
+        draft.put_reservations("k/".to_owned(), loaded);
+        let seen = draft.view.reservations("k/").unwrap();
+        let expected = BTreeMap::from([("k/2".to_owned(), B), ("k/3".to_owned(), B)]);
+        assert_eq!(*seen, expected);
+    }
+
+    #[test]
+    fn a_key_goes_to_the_next_only_after_its_holder_has_freed_it() {
+        let mut early = reserved(&[("k/1", A)]);
+        assert!(matches!(early.apply(take("k/1", B)), Err(Left::Lost)));
+        let mut late = reserved(&[("k/1", A)]);
+        late.apply(free(A)).unwrap();
+        late.apply(take("k/1", B)).unwrap();
+        assert_eq!(late.held["k/1"], held(B));
+        assert_eq!((late.takes[0].after_frees, late.takes[0].keep), (1, true));
+    }
+
+    #[test]
+    fn what_is_taken_and_freed_in_one_batch_is_checked_but_not_kept() {
+        let mut both = reserved(&[]);
+        both.apply(take("k/1", A)).unwrap();
+        both.apply(free(A)).unwrap();
+        both.apply(take("k/1", B)).unwrap();
+        let kept: Vec<(Uuid, bool)> = both.takes.iter().map(|take| (take.holder, take.keep)).collect();
+        assert_eq!(kept, [(A, false), (B, true)]);
+    }
+
+    #[test]
+    fn event_ids_of_one_command_differ_and_keep_the_seeds_time() {
+        let seed = EventId(Uuid::parse_str("018f0000-0000-7000-bfff-ffffffffffff").unwrap());
+        let second = event_id(seed, 1);
+        assert_eq!(event_id(seed, 0), seed);
+        assert_eq!(second.0.to_string(), "018f0000-0000-7000-8000-000000000000");
+    }
 }

@@ -149,8 +149,13 @@ async fn a_new_version_is_swapped_in_while_commands_go_on_and_the_old_build_may_
     let writer = writer(&store, &newer);
     writer.submit(create()).await.unwrap();
     rig.db.finish(&newer).await;
-    // Installing again changes nothing.
+    // Installing again builds nothing, and drops the table that answers no more.
     assert_eq!(install::run(&store, &newer).await.unwrap(), Vec::<String>::new());
+    let names: Vec<String> =
+        query::standings(&store).await.unwrap().into_iter().map(|standing| standing.table).collect();
+    assert_eq!(names, ["rm.toy_feed__v1", "rm.toy_projects__v2"]);
+    let old = rig.db.app_client().await.batch_execute("select from rm.toy_projects__v1").await;
+    assert!(old.is_err());
 }
 
 #[tokio::test]
