@@ -5,6 +5,7 @@ use crate::kernel::ids::UserId;
 
 /// A command on one agent's stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "one at a time, never in bulk")]
 pub enum AgentCommand {
     /// Bring it into being.
     Create {

@@ -33,6 +33,7 @@ pub struct CommandLine {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "type", content = "data", rename_all = "snake_case")]
+#[expect(clippy::large_enum_variant, reason = "one at a time, never in bulk")]
 pub enum AgentEvent {
     /// It was created.
     Created(Created),

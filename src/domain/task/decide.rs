@@ -3,11 +3,12 @@
 use super::command::TaskCommand;
 use super::event::{
     CancelAcknowledged, CancelRequested, Cancelled, ClaimReleased, Completed, DirectoryEntered, Failed,
-    Generation, LateReportRecorded, Parked, ParkedBecause, PrepareFailed, Promoted, Retried, SessionPinned,
-    TaskEvent, UsageRecorded,
+    Generation, LateReportRecorded, Parked, ParkedBecause, PrepareFailed, Prepared, Promoted, Retried,
+    SessionPinned, TaskEvent, UsageRecorded,
 };
 use super::state::{Claim, Fact, Outcome, Phase, Task};
 use crate::domain::{ContentRef, Refusal};
+use crate::kernel::ids::DirectoryId;
 
 /// What is refused, or what happens: no events when nothing does.
 pub type Decision = Result<Vec<TaskEvent>, Refusal>;
@@ -30,54 +31,21 @@ pub fn decide(task: Option<&Task>, command: TaskCommand) -> Decision {
         TaskCommand::Receive { generation } => receive(task, generation),
         TaskCommand::ReleaseClaim { generation, reason } => release_claim(task, generation, reason),
         TaskCommand::Enter { generation, directory, label } => {
-            let Some(held) = dispatched(task, generation)? else { return Ok(Vec::new()) };
-            if held.directory == Some(directory) {
-                return Ok(Vec::new());
-            }
-            Ok(vec![TaskEvent::DirectoryEntered(DirectoryEntered { generation, directory, label })])
+            enter(task, DirectoryEntered { generation, directory, label })
         }
         TaskCommand::Park { generation, directory, label, holder, place, because } => {
             park(task, Parked { generation, directory, label, holder, place, because })
         }
-        TaskCommand::Promote { directory, agent_slot, daemon_slot } => match &task.phase {
-            Phase::Parked(claim) => Ok(vec![TaskEvent::Promoted(Promoted {
-                generation: claim.generation,
-                directory,
-                agent: task.facts.agent,
-                daemon: claim.daemon.clone(),
-                agent_slot,
-                daemon_slot,
-            })]),
-            Phase::Queued | Phase::Dispatched(_) | Phase::Running(_) | Phase::Ended { .. } => {
-                Err(not_in(task, "not_parked", "parked"))
-            }
-        },
-        TaskCommand::Prepared(event) => {
-            let Some(claim) = live(task, event.generation)? else { return Ok(Vec::new()) };
-            if !matches!(task.phase, Phase::Dispatched(_)) && claim.place.is_none() {
-                return Err(not_in(task, "not_dispatched", "dispatched"));
-            }
-            if !claim.received && claim.place.is_none() {
-                return Err(not_received());
-            }
-            Ok(if claim.place.is_some() { Vec::new() } else { vec![TaskEvent::Prepared(event)] })
+        TaskCommand::Promote { directory, agent_slot, daemon_slot } => {
+            promote(task, directory, agent_slot, daemon_slot)
         }
+        TaskCommand::Prepared(event) => prepared(task, event),
         TaskCommand::Start { generation } => start(task, generation),
         TaskCommand::PinSession { generation, session_id } => {
-            let known =
-                task.claim().filter(|c| c.generation == generation).and_then(|c| c.session_id.as_ref());
-            if known == Some(&session_id) {
-                return Ok(Vec::new());
-            }
-            live_or_ended(task, generation, || {
-                TaskEvent::SessionPinned(SessionPinned { generation, session_id })
-            })
+            pin_session(task, SessionPinned { generation, session_id })
         }
         TaskCommand::RecordUsage { generation, usage } => {
-            if task.claim().is_some_and(|c| c.generation == generation && c.usage == usage) {
-                return Ok(Vec::new());
-            }
-            live_or_ended(task, generation, || TaskEvent::UsageRecorded(UsageRecorded { generation, usage }))
+            record_usage(task, UsageRecorded { generation, usage })
         }
         TaskCommand::Cancel { reason } => Ok(cancel(task, reason)),
         TaskCommand::CancelReceived { generation } => fact(task, generation, Fact::CancelReceived, || {
@@ -97,17 +65,9 @@ pub fn decide(task: Option<&Task>, command: TaskCommand) -> Decision {
             fact(task, e.generation, Fact::SidecarsRemoved, || TaskEvent::SidecarsRemoved(e))
         }
         TaskCommand::AcknowledgeCancel { generation, reason } => acknowledge(task, generation, reason),
-        TaskCommand::Complete { generation, output, ending } => match &task.phase {
-            Phase::Running(claim) => {
-                current(task, claim, generation)?;
-                Ok(vec![TaskEvent::Completed(Completed { generation, output, ending })])
-            }
-            Phase::Ended { .. } => Ok(late(task, generation, "complete", None, output)),
-            Phase::Queued | Phase::Parked(_) | Phase::Dispatched(_) => {
-                stale(task, generation)?;
-                Err(not_in(task, "not_running", "running"))
-            }
-        },
+        TaskCommand::Complete { generation, output, ending } => {
+            complete(task, Completed { generation, output, ending })
+        }
         TaskCommand::Fail { generation, reason, detail, ending } => {
             fail(task, Failed { generation, reason, detail, ending })
         }
@@ -127,6 +87,73 @@ fn queue(task: &Task, facts: &super::event::Queued) -> Decision {
         "this task exists already",
         "Look at it with `multica task show`.",
     ))
+}
+
+fn enter(task: &Task, event: DirectoryEntered) -> Decision {
+    let Some(held) = dispatched(task, event.generation)? else { return Ok(Vec::new()) };
+    if held.directory == Some(event.directory) {
+        return Ok(Vec::new());
+    }
+    Ok(vec![TaskEvent::DirectoryEntered(event)])
+}
+
+fn promote(task: &Task, directory: DirectoryId, agent_slot: u32, daemon_slot: u32) -> Decision {
+    match &task.phase {
+        Phase::Parked(claim) => Ok(vec![TaskEvent::Promoted(Promoted {
+            generation: claim.generation,
+            directory,
+            agent: task.facts.agent,
+            daemon: claim.daemon.clone(),
+            agent_slot,
+            daemon_slot,
+        })]),
+        Phase::Queued | Phase::Dispatched(_) | Phase::Running(_) | Phase::Ended { .. } => {
+            Err(not_in(task, "not_parked", "parked"))
+        }
+    }
+}
+
+fn prepared(task: &Task, event: Prepared) -> Decision {
+    let Some(claim) = live(task, event.generation)? else { return Ok(Vec::new()) };
+    if claim.place.is_some() {
+        return Ok(Vec::new());
+    }
+    if !matches!(task.phase, Phase::Dispatched(_)) {
+        return Err(not_in(task, "not_dispatched", "dispatched"));
+    }
+    if !claim.received {
+        return Err(not_received());
+    }
+    Ok(vec![TaskEvent::Prepared(event)])
+}
+
+fn pin_session(task: &Task, event: SessionPinned) -> Decision {
+    let known = task.claim().filter(|claim| claim.generation == event.generation);
+    if known.and_then(|claim| claim.session_id.as_ref()) == Some(&event.session_id) {
+        return Ok(Vec::new());
+    }
+    live_or_ended(task, event.generation, || TaskEvent::SessionPinned(event))
+}
+
+fn record_usage(task: &Task, event: UsageRecorded) -> Decision {
+    if task.claim().is_some_and(|claim| claim.generation == event.generation && claim.usage == event.usage) {
+        return Ok(Vec::new());
+    }
+    live_or_ended(task, event.generation, || TaskEvent::UsageRecorded(event))
+}
+
+fn complete(task: &Task, event: Completed) -> Decision {
+    match &task.phase {
+        Phase::Running(claim) => {
+            current(task, claim, event.generation)?;
+            Ok(vec![TaskEvent::Completed(event)])
+        }
+        Phase::Ended { .. } => Ok(late(task, event.generation, "complete", None, event.output)),
+        Phase::Queued | Phase::Parked(_) | Phase::Dispatched(_) => {
+            stale(task, event.generation)?;
+            Err(not_in(task, "not_running", "running"))
+        }
+    }
 }
 
 fn claim(task: &Task, command: super::command::Claim) -> Decision {

@@ -414,7 +414,8 @@ proptest! {
 /// All orders of up to five out of the reports that can end a running task, and facts beside them.
 #[test]
 fn whatever_the_order_of_reports_the_first_end_stays() {
-    let reports: [(&str, fn() -> TaskCommand); 6] = [
+    type Report = (&'static str, fn() -> TaskCommand);
+    let reports: [Report; 6] = [
         ("complete", complete),
         ("fail", || fail("idle_watchdog")),
         ("cancel", cancel),

@@ -43,7 +43,7 @@ fn cell(row: &str, command: TaskCommand) -> String {
         Ok(events) => {
             let late = matches!(events[0], TaskEvent::LateReportRecorded(_));
             let after =
-                events.iter().fold(Some(task), |task, event| evolve(TASK, task, event)).expect("folds");
+                events.iter().try_fold(task, |task, event| evolve(TASK, Some(task), event)).expect("folds");
             if late { "late".to_owned() } else { after.status().name().to_owned() }
         }
     }
