@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-
 use multica::kernel::ids::{DirectoryId, MachineId, WorkspaceId};
 use multica::kernel::limits::{Limits, Millis};
 use multica::store::Durability;
@@ -118,7 +117,14 @@ impl Served {
         self.db.finish_inline(&registry).await;
     }
 
-    pub async fn send(&self, token: &str, method: &str, path: &str, body: Option<&Value>, more: &[(&str, &str)]) -> Answer {
+    pub async fn send(
+        &self,
+        token: &str,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+        more: &[(&str, &str)],
+    ) -> Answer {
         let body = body.map(Value::to_string).unwrap_or_default();
         let bearer = format!("Bearer {token}");
         let mut headers = vec![("Authorization", bearer.as_str())];
@@ -140,9 +146,16 @@ impl Served {
 }
 
 /// One request on a connection of its own.
-pub async fn raw(address: SocketAddr, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+pub async fn raw(
+    address: SocketAddr,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+) -> Answer {
     let mut stream = TcpStream::connect(address).await.unwrap();
-    let mut head = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
+    let mut head =
+        format!("{method} {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
     if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
         head.push_str(&format!("Host: {address}\r\n"));
     }
@@ -209,7 +222,8 @@ impl Scene {
     pub async fn on(served: Served) -> Self {
         let machine = MachineId::from_machine_file("test");
         let incarnation = uuid::Uuid::now_v7();
-        let registered = served.post("/api/daemon/register", &registration(&served, machine, incarnation)).await;
+        let registered =
+            served.post("/api/daemon/register", &registration(&served, machine, incarnation)).await;
         assert!(registered.header("x-multica-position").is_some());
         let runtime = registered.is(200)["runtimes"][0]["id"].as_str().unwrap().to_owned();
         let agent = json!({"name": "Dev", "runtime_id": runtime, "max_concurrent_tasks": 2,
@@ -303,4 +317,3 @@ pub fn registration(served: &Served, machine: MachineId, incarnation: uuid::Uuid
         "incarnation": incarnation, "device_name": "box", "cli_version": "0.1.0", "os": "linux",
         "capabilities": [], "runtimes": [{"type": "command", "name": "Command", "version": "1"}]})
 }
-

@@ -31,7 +31,21 @@ async fn a_task_goes_from_its_issue_to_its_end() {
     assert!(directories["directories"][0]["holder"].is_null());
     let story = scene.served.get(&format!("/api/tasks/{task}/history")).await.is(200);
     let types: Vec<_> = story["entries"].as_array().unwrap().iter().map(|e| e["type"].clone()).collect();
-    insta::assert_json_snapshot!(types, @"");
+    insta::assert_json_snapshot!(types, @r#"
+    [
+      "task.queued",
+      "task.claimed",
+      "task.claim_received",
+      "directory.acquired",
+      "task.directory_entered",
+      "task.prepared",
+      "task.started",
+      "task.usage_recorded",
+      "task.completed",
+      "issue.commented",
+      "directory.released"
+    ]
+    "#);
     let explained = scene.served.get(&format!("/api/tasks/{task}/explain")).await.is(200);
     assert_eq!(explained["status"], "completed");
     scene.finish().await;

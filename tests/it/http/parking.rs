@@ -59,7 +59,8 @@ async fn a_cancelled_run_holds_its_directory_until_its_machine_is_done() {
     assert_eq!(scene.status(&second).await, "waiting_local_directory");
     assert_eq!(scene.orders().await[0]["body"]["kind"], "cancel");
     scene.report(&first, generation, 5, "cancel-received", json!({})).await.is(200);
-    scene.report(&first, generation, 6, "process-exited", json!({"code": null, "signal": 15, "killed": 0}))
+    scene
+        .report(&first, generation, 6, "process-exited", json!({"code": null, "signal": 15, "killed": 0}))
         .await
         .is(200);
     scene.report(&first, generation, 7, "cancel-ack", json!({})).await.is(200);

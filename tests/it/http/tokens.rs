@@ -70,7 +70,10 @@ async fn a_daemons_token_speaks_for_its_daemon_only() {
     let beat = json!({"daemon_id": DAEMON});
     let answer = served.send(&token, "POST", "/api/daemon/heartbeat", Some(&beat), &[]).await;
     assert_eq!(answer.problem(403), "other_daemon");
-    assert_eq!(served.send(&token, "GET", "/api/issues", None, &[]).await.problem(403), "daemon_token_limited");
+    assert_eq!(
+        served.send(&token, "GET", "/api/issues", None, &[]).await.problem(403),
+        "daemon_token_limited"
+    );
     let task = scene.issue("One").await;
     let status = served.send(&token, "GET", &format!("/api/daemon/tasks/{task}/status"), None, &[]).await;
     assert_eq!(status.problem(404), "not_found");
