@@ -71,7 +71,7 @@ pub fn promote(
     let stream = load::daemon_stream(draft.workspace, &claim.daemon);
     let there = load::daemon(draft.view, draft.workspace, &claim.daemon)?
         .is_some_and(|daemon| daemon.takes_claims(claim.runtime));
-    if !there {
+    if !there || draft.is_gone(&claim.daemon) {
         return Ok(false);
     }
     let agent_prefix = format!("agent/{}/slot/", state.facts.agent);

@@ -33,6 +33,7 @@ pub struct Draft<'v> {
     directories: BTreeMap<DirectoryId, Option<Directory>>,
     freed: BTreeSet<Uuid>,
     taken: BTreeSet<String>,
+    gone: BTreeSet<String>,
     decided: Decided,
 }
 
@@ -47,6 +48,7 @@ impl<'v> Draft<'v> {
             directories: BTreeMap::new(),
             freed: BTreeSet::new(),
             taken: BTreeSet::new(),
+            gone: BTreeSet::new(),
             decided: Decided::default(),
         }
     }
@@ -169,6 +171,17 @@ impl<'v> Draft<'v> {
         let held = self.view.reservations(prefix)?;
         Ok(held.values().any(|holder| !self.freed.contains(holder))
             || self.taken.iter().any(|key| key.starts_with(prefix)))
+    }
+
+    /// Notes that a step of this draft gives a daemon up: nothing goes to it any more.
+    pub fn note_gone(&mut self, daemon: &str) {
+        self.gone.insert(daemon.to_owned());
+    }
+
+    /// Whether a step of this draft gave that daemon up.
+    #[must_use]
+    pub fn is_gone(&self, daemon: &str) -> bool {
+        self.gone.contains(daemon)
     }
 
     /// Notes a key as taken by a step of this draft, so that a later step finds it held.

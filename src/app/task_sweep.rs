@@ -99,6 +99,7 @@ impl Decision for DaemonLost {
         let mut draft = Draft::new(view, self.workspace);
         let command = DaemonCommand::DeclareDead { reason: self.reason.clone(), last_seen: self.last_seen };
         super::daemon_write::tell(&mut draft, &self.daemon, command)?;
+        draft.note_gone(&self.daemon);
         let mut lost = Vec::new();
         for (task, retry) in &self.tasks {
             if self.lose(&mut draft, *task, *retry)? {

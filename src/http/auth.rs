@@ -3,7 +3,7 @@
 //! Invariants: a token is looked up by its digest; a task's token is accepted only while its claim is the
 //! live one; another workspace is as if it weren't there; a mutation by cookie comes from a page of ours.
 
-use axum::extract::FromRequestParts;
+use axum::extract::{FromRequestParts, OriginalUri};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, header};
 use jiff::Timestamp;
@@ -157,9 +157,15 @@ impl FromRequestParts<App> for Identity {
             None => by_cookie(app, parts).await?,
         };
         let identity = in_workspace(app, parts, found).await?;
-        may_go(&identity, &parts.method, parts.uri.path())?;
+        may_go(&identity, &parts.method, full_path(parts))?;
         Ok(identity)
     }
+}
+
+/// The path as it was asked for: a nested router sees only its part of it.
+#[must_use]
+pub fn full_path(parts: &Parts) -> &str {
+    parts.extensions.get::<OriginalUri>().map_or_else(|| parts.uri.path(), |uri| uri.0.path())
 }
 
 struct Found {
@@ -275,7 +281,7 @@ async fn in_workspace(app: &App, parts: &Parts, found: Found) -> Result<Identity
                 .ok_or(ApiError::NotFound("workspace"))?
         }
     };
-    let via = found.via.unwrap_or_else(|| via(&parts.headers, parts.uri.path()));
+    let via = found.via.unwrap_or_else(|| via(&parts.headers, full_path(parts)));
     Ok(Identity { workspace, caller: found.caller, role, via, daemon: None })
 }
 

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::App;
-use super::auth::Identity;
+use super::auth::{Identity, full_path};
 use super::error::ApiError;
 use crate::app::decision::{Committed, Decision, Submission};
 use crate::domain::NewContent;
@@ -50,7 +50,7 @@ impl FromRequestParts<App> for Call {
                 })?)
             }
         };
-        let route = route(&parts.method, parts.uri.path());
+        let route = route(&parts.method, full_path(parts));
         Ok(Self { who, route, key, occurred_at: None, correlation: None })
     }
 }

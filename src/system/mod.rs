@@ -390,7 +390,8 @@ pub fn instance_key(path: &Path, make: bool, world: &dyn World) -> Result<[u8; 3
     let failed = |source| SystemError::KeyFile { path: path.to_owned(), source };
     if make && !path.exists() {
         if let Some(folder) = path.parent() {
-            DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
+            // The database's account passes through it; the key itself is 0600.
+            DirBuilder::new().recursive(true).mode(0o711).create(folder).map_err(failed)?;
         }
         // Written whole beside it first: a crash leaves no half key.
         let draft = path.with_extension("new");

@@ -1,6 +1,7 @@
 //! The one integration test program.
 
 mod agents;
+mod http;
 mod law;
 mod machine;
 mod store;

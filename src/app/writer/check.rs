@@ -143,6 +143,10 @@ impl EventCheck for Schemas {
 fn event_of(file: &str) -> Option<(String, i16)> {
     let (family, name) = file.strip_suffix(".json")?.split_once('/')?;
     Family::from_name(family)?;
+    // `task/samples/…` hold examples, not schemas.
+    if name.contains('/') {
+        return None;
+    }
     let (event, version) = name.rsplit_once(".v")?;
     Some((format!("{family}.{event}"), version.parse().ok()?))
 }

@@ -53,6 +53,13 @@ impl TestDb {
         connect(&self.app).await
     }
 
+    /// The same where the server was stopped: its followers are brought to the head first.
+    pub async fn finish_inline(&self, registry: &Registry) {
+        let store = self.store().await;
+        readmodel::follower::step_all(&store, registry).await;
+        self.finish(registry).await;
+    }
+
     /// What must hold at the end of every test: a dense, unbroken log, and rows equal to a rebuild.
     pub async fn finish(&self, registry: &Registry) {
         let store = self.store().await;

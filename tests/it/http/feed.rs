@@ -1,0 +1,123 @@
+//! The live feed.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::net::TcpStream;
+
+use super::client::{Scene, Served};
+
+struct Stream {
+    lines: Lines<BufReader<TcpStream>>,
+}
+
+struct Frame {
+    id: i64,
+    event: String,
+    data: Value,
+}
+
+impl Stream {
+    async fn open(served: &Served, path: &str, more: &str) -> Self {
+        let mut stream = TcpStream::connect(served.address).await.unwrap();
+        let head = format!(
+            "GET {path} HTTP/1.1\r\nHost: {}\r\nAccept: text/event-stream\r\nAuthorization: Bearer {}\r\n{more}\r\n",
+            served.address, served.token
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        Self { lines: BufReader::new(stream).lines() }
+    }
+
+    /// The next frame; none when the stream has ended.
+    async fn next(&mut self) -> Option<Frame> {
+        let mut frame = Frame { id: 0, event: String::new(), data: Value::Null };
+        loop {
+            let line = tokio::time::timeout(Duration::from_secs(10), self.lines.next_line()).await.unwrap();
+            let line = line.ok()??;
+            if let Some(id) = line.strip_prefix("id: ") {
+                frame.id = id.parse().unwrap();
+            } else if let Some(event) = line.strip_prefix("event: ") {
+                frame.event = event.to_owned();
+            } else if let Some(data) = line.strip_prefix("data: ") {
+                frame.data = serde_json::from_str(data).unwrap();
+            } else if line.is_empty() && !frame.event.is_empty() {
+                return Some(frame);
+            }
+        }
+    }
+
+    async fn entry(&mut self) -> Frame {
+        loop {
+            let frame = self.next().await.unwrap();
+            if frame.event == "entry" {
+                return frame;
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reader_that_resumes_misses_nothing_and_sees_nothing_twice() {
+    let scene = Scene::new().await;
+    let all = scene.served.get("/api/feed?after=0&limit=1000").await.is(200);
+    let known: Vec<i64> =
+        all["entries"].as_array().unwrap().iter().map(|entry| entry["position"].as_i64().unwrap()).collect();
+    assert!(known.len() > 5);
+    let mut stream = Stream::open(&scene.served, "/api/feed?after=0", "").await;
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        seen.push(stream.entry().await.id);
+    }
+    drop(stream);
+    // Last-Event-ID beats ?after=.
+    let resume = format!("Last-Event-ID: {}\r\n", seen[2]);
+    let mut stream = Stream::open(&scene.served, "/api/feed?after=0", &resume).await;
+    while seen.len() < known.len() {
+        seen.push(stream.entry().await.id);
+    }
+    assert_eq!(seen, known);
+    scene.issue("Live").await;
+    let live = stream.entry().await;
+    assert_eq!(live.data["type"], "issue.created");
+    assert_eq!(live.data["position"], live.id);
+    assert_eq!(live.data["actor"]["name"], "Ada");
+    assert!(live.data["text"].as_str().unwrap().contains("LOCA-1"), "{}", live.data["text"]);
+    scene.served.shutdown.cancel();
+    while stream.next().await.is_some() {}
+    scene.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_filter_hides_shows_as_positions() {
+    let scene = Scene::new().await;
+    let mut stream = Stream::open(&scene.served, "/api/feed?after=0&type=task.claimed", "").await;
+    scene.issue("One").await;
+    let head = scene.served.get("/api/feed?after=0&limit=1").await.is(200)["head"].as_i64().unwrap();
+    loop {
+        let frame = stream.next().await.unwrap();
+        assert_eq!(frame.event, "position");
+        assert_eq!(frame.data["position"], frame.id);
+        if frame.id >= head {
+            break;
+        }
+    }
+    let claimed = scene.claim(1).await;
+    let entry = stream.entry().await;
+    assert_eq!(entry.data["type"], "task.claimed");
+    assert_eq!(entry.data["stream"]["id"], claimed[0]["id"]);
+    scene.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cursor_that_is_none_is_a_problem() {
+    let served = Served::new().await;
+    let headers = [("Accept", "text/event-stream"), ("Last-Event-ID", "x")];
+    let answer = served.send(&served.token, "GET", "/api/feed", None, &headers).await;
+    assert_eq!(answer.problem(400), "invalid_field");
+    let page = served.get("/api/feed?limit=2").await.is(200);
+    assert_eq!(page["entries"].as_array().unwrap().len(), 2);
+    assert_eq!(page["position"], page["entries"][1]["position"]);
+    let _ = json!({});
+    served.finish().await;
+}

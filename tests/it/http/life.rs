@@ -1,0 +1,130 @@
+//! One task from its issue to its end, as a daemon sees it.
+
+use serde_json::json;
+
+use super::client::{DAEMON, Scene, registration};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_goes_from_its_issue_to_its_end() {
+    let scene = Scene::new().await;
+    let (task, generation) = scene.running("Fix the door").await;
+    let messages = json!({"generation": generation, "messages": [
+        {"seq": 1, "type": "text", "content": "token mul_AbCdEfGhIjKlMnOpQrStUv here"},
+        {"seq": 2, "type": "text", "content": "done"}]});
+    scene.served.post(&format!("/api/daemon/tasks/{task}/messages"), &messages).await.is(200);
+    let usage = json!({"usage": [{"provider": "command", "model": "none", "input_tokens": 1,
+        "output_tokens": 2, "cache_read_tokens": 0, "cache_write_tokens": 0, "cost_usd_ticks": null}]});
+    scene.report(&task, generation, 5, "usage", usage).await.is(200);
+    let done = scene.report(&task, generation, 6, "complete", json!({"output": "All doors open."})).await;
+    assert!(done.header("x-multica-position").is_some());
+    assert_eq!(done.is(200)["status"], "completed");
+
+    let shown = scene.served.get("/api/tasks/LOCA-1%231").await.is(200);
+    assert_eq!(shown["name"], "LOCA-1#1");
+    assert_eq!(shown["result"]["output"], "All doors open.");
+    let transcript = scene.served.get(&format!("/api/tasks/{task}/messages")).await.is(200);
+    assert_eq!(transcript[0]["content"], "token [redacted] here");
+    let comments = scene.served.get("/api/issues/LOCA-1/comments").await.is(200);
+    assert_eq!(comments[0]["content"], "All doors open.");
+    assert_eq!(comments[0]["author_type"], "agent");
+    let directories = scene.served.get("/api/directories").await.is(200);
+    assert!(directories["directories"][0]["holder"].is_null());
+    let story = scene.served.get(&format!("/api/tasks/{task}/history")).await.is(200);
+    let types: Vec<_> = story["entries"].as_array().unwrap().iter().map(|e| e["type"].clone()).collect();
+    insta::assert_json_snapshot!(types, @r#"
+    [
+      "task.queued",
+      "task.claimed",
+      "task.claim_received",
+      "directory.acquired",
+      "task.directory_entered",
+      "task.prepared",
+      "task.started",
+      "task.usage_recorded",
+      "task.completed",
+      "issue.commented",
+      "directory.released"
+    ]
+    "#);
+    let explained = scene.served.get(&format!("/api/tasks/{task}/explain")).await.is(200);
+    assert_eq!(explained["status"], "completed");
+    scene.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_same_claim_key_gets_the_same_claim() {
+    let scene = Scene::new().await;
+    let task = scene.issue("One").await;
+    let body = json!({"daemon_id": DAEMON, "runtime_ids": [scene.runtime], "max_tasks": 5,
+        "incarnation": scene.incarnation, "wait_ms": 0});
+    let first = scene.served.keyed("c1", "/api/daemon/tasks/claim", &body).await.is(200);
+    let again = scene.served.keyed("c1", "/api/daemon/tasks/claim", &body).await.is(200);
+    assert_eq!(first["tasks"][0]["id"], task.as_str());
+    assert_eq!(first["tasks"], again["tasks"]);
+    assert!(first["tasks"][0]["auth_token"].as_str().unwrap().starts_with("mat_"));
+    assert_eq!(first["tasks"][0]["agent"]["id"], first["tasks"][0]["agent_id"]);
+    assert_eq!(first["tasks"][0]["project_resources"][0]["resource_type"], "local_directory");
+    assert_eq!(scene.claim(5).await, Vec::<serde_json::Value>::new());
+    scene.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_claim_waits_until_there_is_work() {
+    let scene = Scene::new().await;
+    let body = json!({"daemon_id": DAEMON, "runtime_ids": [scene.runtime], "max_tasks": 1,
+        "incarnation": scene.incarnation, "wait_ms": 60_000});
+    let (answer, task) =
+        tokio::join!(scene.served.post("/api/daemon/tasks/claim", &body), scene.issue("Late"));
+    let tasks = answer.is(200)["tasks"].as_array().unwrap().clone();
+    if let Some(claimed) = tasks.first() {
+        assert_eq!(claimed["id"], task.as_str());
+    } else {
+        assert_eq!(scene.claim(1).await[0]["id"], task.as_str());
+    }
+    scene.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stale_claim_is_refused_and_an_older_daemon_is_superseded() {
+    let scene = Scene::new().await;
+    let (task, generation) = scene.running("One").await;
+    let stale = scene.report(&task, generation + 1, 9, "complete", json!({"output": "x"})).await;
+    assert_eq!(stale.problem(409), "stale_generation");
+
+    let newer = registration(&scene.served, scene.machine, uuid::Uuid::now_v7());
+    scene.served.post("/api/daemon/register", &newer).await.is(200);
+    let body = json!({"daemon_id": DAEMON, "incarnation": scene.incarnation});
+    let beat = scene.served.post("/api/daemon/heartbeat", &body).await;
+    assert_eq!(beat.problem(409), "daemon_superseded");
+    let claim = json!({"daemon_id": DAEMON, "runtime_ids": [scene.runtime], "max_tasks": 1,
+        "incarnation": scene.incarnation});
+    assert_eq!(scene.served.post("/api/daemon/tasks/claim", &claim).await.problem(409), "daemon_superseded");
+    // What ran before goes on under its claim.
+    scene.report(&task, generation, 10, "complete", json!({"output": "x"})).await.is(200);
+    scene.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failure_worth_it_is_tried_again_and_the_last_one_sends_the_issue_back() {
+    let scene = Scene::new().await;
+    let (task, generation) = scene.running("One").await;
+    let put = json!({"status": "in_progress"});
+    scene.served.send(&scene.served.token, "PUT", "/api/issues/LOCA-1", Some(&put), &[]).await.is(200);
+    let failed = json!({"error": "boom", "failure_reason": "timeout"});
+    assert_eq!(scene.report(&task, generation, 5, "fail", failed.clone()).await.is(200)["status"], "failed");
+    let runs = scene.served.get("/api/issues/LOCA-1/task-runs").await.is(200);
+    assert_eq!(runs[0]["attempt"], 2);
+    assert_eq!(runs[0]["status"], "queued");
+    assert_eq!(scene.served.get("/api/issues/LOCA-1").await.is(200)["status"], "in_progress");
+
+    let claimed = scene.claim(1).await;
+    let second = claimed[0]["id"].as_str().unwrap().to_owned();
+    scene.report(&second, 1, 1, "receipt", json!({})).await.is(200);
+    scene.report(&second, 1, 2, "fail", failed.clone()).await.is(200);
+    assert_eq!(scene.served.get("/api/issues/LOCA-1").await.is(200)["status"], "todo");
+    // A replay, and a contradiction: the outcome stays.
+    scene.report(&second, 1, 2, "fail", failed).await.is(200);
+    scene.report(&second, 1, 3, "complete", json!({"output": "no"})).await.is(200);
+    assert_eq!(scene.status(&second).await, "failed");
+    scene.finish().await;
+}

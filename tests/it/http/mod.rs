@@ -1,0 +1,8 @@
+//! The HTTP API, asked as its clients ask it: raw requests against a served database of one's own.
+
+mod client;
+mod edges;
+mod feed;
+mod life;
+mod parking;
+mod tokens;
