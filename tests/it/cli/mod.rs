@@ -24,8 +24,24 @@ fn help_names_every_verb() {
     let output = multica(home.path()).arg("--help").assert().success().get_output().stdout.clone();
     let text = said(&output);
     for verb in [
-        "up", "server", "daemon", "project", "agent", "issue", "task", "directory", "feed", "workspace", "token",
-        "login", "auth", "config", "verify", "completions", "man", "help",
+        "up",
+        "server",
+        "daemon",
+        "project",
+        "agent",
+        "issue",
+        "task",
+        "directory",
+        "feed",
+        "workspace",
+        "token",
+        "login",
+        "auth",
+        "config",
+        "verify",
+        "completions",
+        "man",
+        "help",
     ] {
         assert!(text.lines().any(|line| line.trim_start().starts_with(verb)), "{verb} in {text}");
     }
@@ -85,7 +101,11 @@ fn inside_a_task_a_persons_verbs_and_token_are_refused() {
         let assert = command.env("MULTICA_SERVER_URL", "http://127.0.0.1:9").args(words).assert().code(3);
         assert!(said(&assert.get_output().stderr).contains("inside a task"), "{words:?}");
     }
-    multica(home.path()).env("MULTICA_TASK_ID", "t").args(["--profile", "x", "project", "list"]).assert().code(3);
+    multica(home.path())
+        .env("MULTICA_TASK_ID", "t")
+        .args(["--profile", "x", "project", "list"])
+        .assert()
+        .code(3);
 }
 
 #[test]
@@ -111,7 +131,16 @@ fn a_relative_path_and_a_missing_one_are_told_apart_before_anything_is_sent() {
     let home = home();
     let assert = multica(home.path())
         .env("MULTICA_TOKEN", "mul_x")
-        .args(["--server-url", "http://127.0.0.1:9", "project", "resource", "add", "p", "--type", "local_directory"])
+        .args([
+            "--server-url",
+            "http://127.0.0.1:9",
+            "project",
+            "resource",
+            "add",
+            "p",
+            "--type",
+            "local_directory",
+        ])
         .assert()
         .code(5);
     assert!(said(&assert.get_output().stderr).contains("--local-path"));

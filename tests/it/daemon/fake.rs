@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 pub const WORKSPACE: &str = "0190aaaa-0000-7000-8000-000000000001";
 const RUNTIME: &str = "0190aaaa-0000-7000-8000-000000000002";
 const LIMITS: &str = r#"{"claim_poll":200,"order_poll":100,"heartbeat":200,"report_retry_first":10,
-    "report_retry_max":100,"kill_grace":300,"transcript_flush":20,"http_timeout":5000}"#;
+    "report_retry_max":100,"kill_grace":300,"lock_wait":100,"lock_retry":50,"transcript_flush":20,"http_timeout":5000}"#;
 
 #[derive(Default)]
 struct Inner {
@@ -28,6 +28,8 @@ struct Inner {
     orders: Vec<Value>,
     failures: HashMap<String, (u16, u32)>,
     refusals: HashMap<String, (u16, &'static str)>,
+    assignments: HashMap<String, Value>,
+    queue: bool,
 }
 
 #[derive(Clone)]
@@ -66,6 +68,16 @@ pub fn assignment(script: &str) -> Value {
     })
 }
 
+/// The same, in a directory of this machine.
+pub fn in_directory(script: &str, path: &std::path::Path) -> Value {
+    let mut assignment = assignment(script);
+    assignment["project_resources"] = json!([{
+        "id": "0190aaaa-0000-7000-8000-000000000005", "resource_type": "local_directory",
+        "resource_ref": {"local_path": path, "daemon_id": "machine-of-the-test"}
+    }]);
+    assignment
+}
+
 impl Fake {
     pub async fn start() -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("bound");
@@ -83,8 +95,15 @@ impl Fake {
     /// Offers a task to the next claim, and gives its id.
     pub fn offer(&self, assignment: Value) -> String {
         let task = assignment["id"].as_str().expect("an id").to_owned();
-        self.lock().offered.push(assignment);
+        let mut inner = self.lock();
+        inner.assignments.insert(task.clone(), assignment.clone());
+        inner.offered.push(assignment);
         task
+    }
+
+    /// Answers those who want to enter a directory that they have to wait.
+    pub fn queue(&self) {
+        self.lock().queue = true;
     }
 
     /// Answers the next `times` calls of a path with a status, although the work is done.
@@ -183,7 +202,9 @@ impl Inner {
     }
 
     fn of_task(&mut self, path: &str, key: &str, body: &Value) -> (u16, Value) {
-        let Some((task, kind)) = path.strip_prefix("/api/daemon/tasks/").and_then(|rest| rest.split_once('/')) else {
+        let Some((task, kind)) =
+            path.strip_prefix("/api/daemon/tasks/").and_then(|rest| rest.split_once('/'))
+        else {
             return (200, json!({"status": "ok"}));
         };
         if kind == "messages" {
@@ -191,15 +212,31 @@ impl Inner {
             self.messages.extend(messages.into_iter().map(|m| (task.to_owned(), m)));
             return (200, Value::Null);
         }
+        if kind == "assignment" {
+            let mut assignment = self.assignments.get(task).cloned().unwrap_or_default();
+            let entered = self.reports.iter().find(|r| r.0 == task && r.1 == "enter-directory");
+            assignment["directory"] = entered.map(|r| r.3["directory"].clone()).unwrap_or_default();
+            return (200, assignment);
+        }
         if !self.reports.iter().any(|r| r.2 == key) {
             self.reports.push((task.to_owned(), kind.to_owned(), key.to_owned(), body.clone()));
         }
-        let grant = (kind == "enter-directory").then(|| json!({"grant": "acquired"}));
+        let grant = match (kind, self.queue) {
+            ("enter-directory", true) => json!({"grant": "queued", "place": 1}),
+            ("enter-directory", false) => json!({"grant": "acquired"}),
+            _ => Value::Null,
+        };
         (200, json!({"status": "dispatched", "generation": 1, "grant": grant}))
     }
 }
 
-async fn answer(State(fake): State<Fake>, method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
+async fn answer(
+    State(fake): State<Fake>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
     let key = headers.get("idempotency-key").and_then(|k| k.to_str().ok()).unwrap_or_default().to_owned();
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
     let query = uri.query().unwrap_or_default();
@@ -224,6 +261,11 @@ impl Machine {
     pub fn start(fake: &Fake, arguments: &[&str]) -> Self {
         let home = tempfile::tempdir().expect("a home");
         let arguments = arguments.iter().map(|a| (*a).to_owned()).collect();
+        // As root, directories of root are open to agents only where the machine's owner says so.
+        std::fs::create_dir_all(home.path().join(".multica")).expect("made");
+        let allowed = json!({"allowed_directories": [home.path().join("repo")]});
+        std::fs::write(home.path().join(".multica/config.json"), allowed.to_string()).expect("written");
+        std::fs::create_dir(home.path().join("repo")).expect("made");
         let mut machine = Self { home, arguments, child: None, url: fake.url.clone() };
         machine.start_again(fake);
         machine
@@ -244,6 +286,7 @@ impl Machine {
             ("HOME", self.home.path().display().to_string()),
             ("PATH", "/usr/bin:/bin".to_owned()),
             ("MULTICA_TOKEN", "mul_test".to_owned()),
+            ("MULTICA_DAEMON_ID", "machine-of-the-test".to_owned()),
             ("MULTICA_SERVER_URL", self.url.clone()),
             ("MULTICA_LIMITS", LIMITS.to_owned()),
         ]
@@ -254,6 +297,11 @@ impl Machine {
         let mut command = assert_cmd::Command::cargo_bin("multica").expect("built");
         command.env_clear().envs(self.environment()).current_dir(self.home.path()).args(words);
         command
+    }
+
+    /// A directory that agents may work in.
+    pub fn repo(&self) -> PathBuf {
+        self.home.path().join("repo")
     }
 
     pub fn work_root(&self) -> PathBuf {
