@@ -13,11 +13,13 @@ pub mod codec;
 pub mod daemon;
 pub mod directory;
 pub mod envelope;
+mod folding;
 pub mod issue;
 pub mod operation;
 pub mod project;
 pub mod refusal;
 pub mod resource;
+pub mod sentence;
 pub mod task;
 pub mod workspace;
 

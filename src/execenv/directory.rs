@@ -9,19 +9,20 @@
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde::{Deserialize, Serialize};
 
+use crate::domain::resource::local_directory::PathRefusal;
+use crate::domain::resource::local_directory::path::{
+    OwnFolder, PathFacts, check, check_real, protected_entries,
+};
 use crate::domain::task::GitState;
 use crate::git::Git;
 use crate::kernel::limits::Limits;
 use crate::process::owner::Owner;
 use crate::process::{identity, lock, owner, safe_file};
-
-const PROTECTED: [&str; 10] =
-    ["/", "/Users", "/Users/Shared", "/home", "/root", "/var", "/etc", "/tmp", "/usr", "/opt"];
 
 /// Accounts below this number are the system's.
 const FIRST_PERSON: u32 = 1_000;
@@ -79,167 +80,38 @@ pub enum Inspected {
     },
 }
 
-/// Why a directory can't be used.
+/// What a look can end with besides an answer.
 #[derive(Debug, thiserror::Error)]
-pub enum DirectoryRefusal {
-    /// No path.
-    #[error("the path is empty")]
-    Empty,
-    /// A relative path.
-    #[error("the path {path} is not absolute")]
-    NotAbsolute {
-        /// As typed.
-        path: String,
-    },
-    /// It would not survive JSON, or the kernel.
-    #[error("the path holds a NUL character")]
-    Nul,
-    /// A protected directory.
-    #[error("{entry} is a protected directory of the system")]
-    ProtectedRoot {
-        /// The protected entry.
-        entry: String,
-    },
-    /// The home directory or one above it.
-    #[error("{path} is the home directory or holds it")]
-    HomeDirectory {
-        /// As typed.
-        path: String,
-    },
-    /// One of our own folders, or around or inside one.
-    #[error("{path} lies in, or holds, multica's own folder {folder}")]
-    OwnFolder {
-        /// The real path.
-        path: String,
-        /// That folder.
-        folder: String,
-    },
-    /// Nothing there.
-    #[error("{path} does not exist")]
-    DoesNotExist {
-        /// As typed.
-        path: String,
-    },
-    /// It can't be looked up.
-    #[error("{path} can't be looked up")]
-    StatFailed {
-        /// As typed.
-        path: String,
-        /// What the system said.
-        #[source]
-        source: io::Error,
-    },
-    /// A file, a FIFO, a device.
-    #[error("{path} is not a directory")]
-    NotADirectory {
-        /// As typed.
-        path: String,
-    },
-    /// Its links can't be resolved.
-    #[error("the links of {path} can't be resolved")]
-    SymlinkResolution {
-        /// As typed.
-        path: String,
-        /// What the system said.
-        #[source]
-        source: io::Error,
-    },
-    /// A link to a protected directory.
-    #[error("{path} leads to {target}, which is protected")]
-    ProtectedViaSymlink {
-        /// As typed.
-        path: String,
-        /// Where it leads.
-        target: String,
-    },
-    /// Another name of a protected directory.
-    #[error("{path} is another name of a protected directory")]
-    ProtectedCanonical {
-        /// As typed.
-        path: String,
-    },
-    /// It belongs to an account that agents may not run as.
-    #[error("{path} belongs to account {account}, as which agents may not run")]
-    OwnerNotAllowed {
-        /// The real path.
-        path: String,
-        /// The account.
-        account: String,
-    },
-    /// It can't be listed.
-    #[error("{path} can't be read")]
-    NotReadable {
-        /// As typed.
-        path: String,
-        /// What the system said.
-        #[source]
-        source: io::Error,
-    },
-    /// It can't be written.
-    #[error("{path} can't be written")]
-    NotWritable {
-        /// As typed.
-        path: String,
-        /// What the system said.
-        #[source]
-        source: io::Error,
-    },
-    /// Its file system has no locks.
-    #[error("the file system of {path} has no locks on directories")]
-    NotLockable {
-        /// As typed.
-        path: String,
-        /// What the system said.
-        #[source]
-        source: io::Error,
-    },
+enum LookError {
+    /// The directory can't be used.
+    #[error("{}", .0.sentence())]
+    Refused(PathRefusal),
     /// The machine itself failed.
     #[error("the directory can't be inspected")]
-    Machine {
-        /// What went wrong.
-        #[source]
-        source: io::Error,
-    },
+    Machine(#[source] io::Error),
 }
 
-impl DirectoryRefusal {
-    /// Its stable code and what to do now.
-    #[must_use]
-    pub const fn code_and_next_step(&self) -> (&'static str, &'static str) {
-        match self {
-            Self::Empty => ("path_empty", "Name a directory."),
-            Self::NotAbsolute { .. } => ("path_not_absolute", "Name it from the root on."),
-            Self::Nul => ("path_invalid", "Name it without control characters."),
-            Self::ProtectedRoot { .. } => ("protected_root", "Attach a directory inside it."),
-            Self::HomeDirectory { .. } => ("home_directory", "Attach a directory inside your home."),
-            Self::OwnFolder { .. } => ("own_folder", "Attach a directory elsewhere."),
-            Self::DoesNotExist { .. } => ("does_not_exist", "Create it or correct the path."),
-            Self::StatFailed { .. } => ("stat_failed", "Look at the permissions on its way."),
-            Self::NotADirectory { .. } => ("not_a_directory", "Attach the directory that holds it."),
-            Self::SymlinkResolution { .. } => ("symlink_resolution", "Mend the links on its way."),
-            Self::ProtectedViaSymlink { .. } => {
-                ("protected_via_symlink", "Attach a directory inside its target.")
-            }
-            Self::ProtectedCanonical { .. } => ("protected_canonical", "Attach a directory inside it."),
-            Self::OwnerNotAllowed { .. } => (
-                "owner_not_allowed",
-                "Add its real path to `allowed_directories` in the daemon's configuration file.",
-            ),
-            Self::NotReadable { .. } => ("not_readable", "Give its owner the right to list it."),
-            Self::NotWritable { .. } => ("not_writable", "Give its owner the right to write it."),
-            Self::NotLockable { .. } => ("not_lockable", "Move it to a local file system."),
-            Self::Machine { .. } => ("machine_error", "Look at the daemon's log."),
-        }
+impl From<PathRefusal> for LookError {
+    fn from(refusal: PathRefusal) -> Self {
+        Self::Refused(refusal)
     }
+}
 
+impl LookError {
     fn answer(&self) -> Inspected {
-        let (code, next_step) = self.code_and_next_step();
-        let reason = if code == "owner_not_allowed" { code } else { "local_directory_error" };
+        let (code, failure_reason, next_step) = match self {
+            Self::Refused(refusal) => (refusal.code(), refusal.failure_reason(), refusal.next_step()),
+            Self::Machine(_) => (
+                "machine_error",
+                "local_directory_error",
+                "Look at the daemon's log on that machine.".to_owned(),
+            ),
+        };
         Inspected::Refused {
             code: code.to_owned(),
-            failure_reason: reason.to_owned(),
+            failure_reason: failure_reason.to_owned(),
             sentence: crate::kernel::error_chain::Chain(self).to_string(),
-            next_step: next_step.to_owned(),
+            next_step,
         }
     }
 }
@@ -248,7 +120,7 @@ impl DirectoryRefusal {
 pub async fn inspect(request: &Inspect) -> Inspected {
     match look(request).await {
         Ok(found) => found,
-        Err(refusal) => refusal.answer(),
+        Err(error) => error.answer(),
     }
 }
 
@@ -260,7 +132,7 @@ pub async fn main() -> ExitCode {
         .and_then(|_| serde_json::from_str::<Inspect>(&text).map_err(io::Error::from));
     let answer = match request {
         Ok(request) => inspect(&request).await,
-        Err(source) => DirectoryRefusal::Machine { source }.answer(),
+        Err(source) => LookError::Machine(source).answer(),
     };
     match serde_json::to_writer(io::stdout(), &answer) {
         Ok(()) => ExitCode::SUCCESS,
@@ -268,40 +140,42 @@ pub async fn main() -> ExitCode {
     }
 }
 
-async fn look(request: &Inspect) -> Result<Inspected, DirectoryRefusal> {
-    let path = lexical(request)?;
-    let shown = path.display().to_string();
-    let meta = fs::metadata(&path).map_err(|source| match source.kind() {
-        io::ErrorKind::NotFound => DirectoryRefusal::DoesNotExist { path: shown.clone() },
-        _ => DirectoryRefusal::StatFailed { path: shown.clone(), source },
+async fn look(request: &Inspect) -> Result<Inspected, LookError> {
+    let mut facts = facts(request);
+    let cleaned = check(&request.path, &facts)?;
+    let path = PathBuf::from(&cleaned);
+    let meta = fs::metadata(&path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => PathRefusal::DoesNotExist,
+        // Something on the way is a file.
+        io::ErrorKind::NotADirectory => PathRefusal::NotADirectory,
+        _ => PathRefusal::StatFailed { errno: safe_file::errno_name(&error) },
     })?;
     if !meta.is_dir() {
-        return Err(DirectoryRefusal::NotADirectory { path: shown });
+        return Err(PathRefusal::NotADirectory.into());
     }
     let real = fs::canonicalize(&path)
-        .map_err(|source| DirectoryRefusal::SymlinkResolution { path: shown.clone(), source })?;
-    canonical(request, &path, &real)?;
-    let owner = take_owner(request, &meta, &real)?;
-    let handle =
-        open(&path, &meta).map_err(|source| DirectoryRefusal::NotReadable { path: shown.clone(), source })?;
-    safe_file::probe_write(&handle)
-        .map_err(|source| DirectoryRefusal::NotWritable { path: shown.clone(), source })?;
-    if let Err(source) = handle.try_clone().and_then(lock::try_handle) {
-        return Err(DirectoryRefusal::NotLockable { path: shown, source });
+        .map_err(|error| PathRefusal::SymlinkResolution { errno: safe_file::errno_name(&error) })?;
+    let account = owner::find(meta.uid(), meta.gid());
+    if account.uid >= FIRST_PERSON {
+        facts.homes.extend(both(&account.home));
     }
-    let boot_id = identity::boot_id().map_err(|source| DirectoryRefusal::Machine { source })?;
+    check_real(&request.path, &real.to_string_lossy(), &facts)?;
+    let owner = take_owner(request, account, &real)?;
+    let handle = open(&path, &meta)?;
+    safe_file::probe_write(&handle).map_err(|_| PathRefusal::NotWritable)?;
+    if let Err(error) = lock::reopen(&handle).and_then(lock::try_handle) {
+        return Err(PathRefusal::NotLockable { errno: safe_file::errno_name(&error) }.into());
+    }
+    let boot_id = identity::boot_id().map_err(LookError::Machine)?;
     let home = owner.as_ref().map_or_else(|| request.home.clone(), |owner| owner.home.clone());
-    let git = Git {
-        home,
-        path: std::env::var("PATH").unwrap_or_default(),
-        timeout: request.limits.git_timeout.duration(),
-    };
+    let timeout = request.limits.git_timeout.duration();
+    let git = Git { home, path: std::env::var("PATH").unwrap_or_default(), timeout };
     // A machine without git, or a repository git can't read in time, is a directory like any other.
     let tree = git.work_tree(&handle, request.limits.git_changed_paths).await.unwrap_or(None);
     Ok(Inspected::Usable {
-        path: shown,
+        path: cleaned,
         real_path: real.display().to_string(),
-        real_path_bytes: std::os::unix::ffi::OsStrExt::as_bytes(real.as_os_str()).to_vec(),
+        real_path_bytes: real.as_os_str().as_encoded_bytes().to_vec(),
         device: meta.dev(),
         inode: meta.ino(),
         boot_id,
@@ -311,104 +185,58 @@ async fn look(request: &Inspect) -> Result<Inspected, DirectoryRefusal> {
     })
 }
 
-fn lexical(request: &Inspect) -> Result<PathBuf, DirectoryRefusal> {
-    let typed = request.path.trim();
-    if typed.is_empty() {
-        return Err(DirectoryRefusal::Empty);
+fn facts(request: &Inspect) -> PathFacts {
+    let own = |folder: &String| {
+        both(folder).into_iter().map(|path| OwnFolder { role: "multica", path }).collect::<Vec<_>>()
+    };
+    PathFacts {
+        homes: both(&request.home),
+        own_folders: request.own_folders.iter().flat_map(own).collect(),
+        resolved_entries: protected_entries()
+            .iter()
+            .map(|entry| ((*entry).to_owned(), resolved(entry)))
+            .filter(|(entry, leads_to)| entry != leads_to)
+            .collect(),
     }
-    if !typed.starts_with('/') {
-        return Err(DirectoryRefusal::NotAbsolute { path: typed.to_owned() });
-    }
-    if typed.contains('\0') {
-        return Err(DirectoryRefusal::Nul);
-    }
-    let path = clean(typed);
-    if let Some(entry) = PROTECTED.iter().find(|entry| Path::new(entry) == path) {
-        return Err(DirectoryRefusal::ProtectedRoot { entry: (*entry).to_owned() });
-    }
-    if holds_home(&path, &request.home) {
-        return Err(DirectoryRefusal::HomeDirectory { path: path.display().to_string() });
-    }
-    Ok(path)
 }
 
-fn canonical(request: &Inspect, path: &Path, real: &Path) -> Result<(), DirectoryRefusal> {
-    let resolved = |entry: &str| fs::canonicalize(entry).unwrap_or_else(|_| PathBuf::from(entry));
-    let protected = PROTECTED.iter().any(|entry| Path::new(entry) == real || resolved(entry) == real)
-        || holds_home(real, &request.home)
-        || holds_home(real, &resolved(&request.home).display().to_string());
-    if protected {
-        let path = path.display().to_string();
-        return Err(if Path::new(&path) == real {
-            DirectoryRefusal::ProtectedCanonical { path }
-        } else {
-            DirectoryRefusal::ProtectedViaSymlink { path, target: real.display().to_string() }
-        });
+/// A path as it is spelled and as it resolves; nothing for one that says nothing (`/` is no home).
+fn both(path: &str) -> Vec<String> {
+    if !path.starts_with('/') || path == "/" {
+        return Vec::new();
     }
-    for folder in &request.own_folders {
-        let own = resolved(folder);
-        if own.starts_with(real) || real.starts_with(&own) {
-            return Err(DirectoryRefusal::OwnFolder {
-                path: real.display().to_string(),
-                folder: folder.clone(),
-            });
-        }
-    }
-    Ok(())
+    vec![path.to_owned(), resolved(path)]
 }
 
-fn holds_home(path: &Path, home: &str) -> bool {
-    home.starts_with('/') && home != "/" && clean(home).starts_with(path)
+fn resolved(path: &str) -> String {
+    fs::canonicalize(path).map_or_else(|_| path.to_owned(), |real| real.display().to_string())
 }
 
-/// Removes `.`, `..` and doubled or trailing separators, by the text alone.
-fn clean(path: &str) -> PathBuf {
-    let mut out = PathBuf::from("/");
-    for part in Path::new(path).components() {
-        match part {
-            Component::Normal(name) => out.push(name),
-            Component::ParentDir => {
-                out.pop();
-            }
-            Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
-        }
-    }
-    out
-}
-
-fn take_owner(
-    request: &Inspect,
-    meta: &fs::Metadata,
-    real: &Path,
-) -> Result<Option<Owner>, DirectoryRefusal> {
+fn take_owner(request: &Inspect, account: Owner, real: &Path) -> Result<Option<Owner>, LookError> {
     if owner::current_uid() != 0 {
         return Ok(None);
     }
-    let found = owner::find(meta.uid(), meta.gid());
-    let allowed = request.allowed_directories.iter().any(|entry| {
-        let entry = fs::canonicalize(entry).unwrap_or_else(|_| PathBuf::from(entry));
-        real.starts_with(entry)
-    });
-    if found.uid < FIRST_PERSON && !allowed {
+    let allowed = request.allowed_directories.iter().any(|entry| real.starts_with(resolved(entry)));
+    if account.uid < FIRST_PERSON && !allowed {
         let path = real.display().to_string();
-        return Err(DirectoryRefusal::OwnerNotAllowed { path, account: found.name });
+        return Err(PathRefusal::OwnerNotAllowed { uid: account.uid, path }.into());
     }
-    if found.uid == 0 {
+    if account.uid == 0 {
         return Ok(None);
     }
-    owner::become_account(found.uid, found.gid, &found.name)
-        .map_err(|error| DirectoryRefusal::Machine { source: io::Error::other(error) })?;
-    Ok(Some(found))
+    owner::become_account(account.uid, account.gid, &account.name)
+        .map_err(|error| LookError::Machine(io::Error::other(error)))?;
+    Ok(Some(account))
 }
 
-fn open(path: &Path, seen: &fs::Metadata) -> io::Result<File> {
-    let handle = lock::open_directory(path)?;
-    if safe_file::device_and_inode(&handle)? != (seen.dev(), seen.ino()) {
-        return Err(io::Error::other("another directory took its place meanwhile"));
+fn open(path: &Path, seen: &fs::Metadata) -> Result<File, LookError> {
+    let handle = lock::open_directory(path).map_err(|_| PathRefusal::NotReadable)?;
+    if safe_file::device_and_inode(&handle).map_err(LookError::Machine)? != (seen.dev(), seen.ino()) {
+        return Err(PathRefusal::Vanished.into());
     }
     // Listing is what "readable" means; one entry shows it.
-    if let Some(entry) = fs::read_dir(path)?.next() {
-        entry?;
+    match fs::read_dir(path).map(|mut entries| entries.next()) {
+        Ok(None | Some(Ok(_))) => Ok(handle),
+        Ok(Some(Err(_))) | Err(_) => Err(PathRefusal::NotReadable.into()),
     }
-    Ok(handle)
 }

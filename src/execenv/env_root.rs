@@ -80,11 +80,20 @@ impl EnvRoot {
     /// # Errors
     /// [`EnvRootError`].
     pub fn claim(path: &Path, task: TaskId) -> Result<Self, EnvRootError> {
+        let claimed = Self::reclaim(path, task)?;
+        claimed.clear()?;
+        Ok(claimed)
+    }
+
+    /// Takes it for recovery: nothing is cleared. A run that died before it owned anything is adopted.
+    ///
+    /// # Errors
+    /// [`EnvRootError`].
+    pub fn reclaim(path: &Path, task: TaskId) -> Result<Self, EnvRootError> {
         DirBuilder::new().recursive(true).mode(0o755).create(path).map_err(io("make", path))?;
         let claimed = Self::lock(path)?;
-        let owner = read_owner(path)?;
-        match owner {
-            Some(owner) if owner == task.to_string() => claimed.clear()?,
+        match read_owner(path)? {
+            Some(owner) if owner == task.to_string() => {}
             Some(owner) => return Err(EnvRootError::Foreign { owner }),
             None if is_bare(path)? => {
                 let file = path.join(OWNER);
@@ -94,19 +103,6 @@ impl EnvRoot {
             None => return Err(EnvRootError::NoOwner),
         }
         Ok(claimed)
-    }
-
-    /// Takes it for recovery: nothing is cleared.
-    ///
-    /// # Errors
-    /// [`EnvRootError`].
-    pub fn reclaim(path: &Path, task: TaskId) -> Result<Self, EnvRootError> {
-        let claimed = Self::lock(path)?;
-        match read_owner(path)? {
-            Some(owner) if owner == task.to_string() => Ok(claimed),
-            Some(owner) => Err(EnvRootError::Foreign { owner }),
-            None => Err(EnvRootError::NoOwner),
-        }
     }
 
     fn lock(path: &Path) -> Result<Self, EnvRootError> {

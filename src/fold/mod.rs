@@ -18,7 +18,26 @@ use serde_json::Value;
 use crate::domain::Envelope;
 use crate::kernel::ids::WorkspaceId;
 
+pub mod access;
+pub mod activity_feed;
+pub mod agent_roster;
+pub mod at;
+pub mod audit_trail;
+pub mod counters;
+pub mod daemon_orders;
+pub mod directory_queue;
+pub mod issue_board;
+pub mod project_resources;
+pub mod registry;
 pub mod reservations;
+pub mod runtime_presence;
+pub mod task_status;
+pub mod timers;
+
+#[cfg(test)]
+mod tests;
+
+pub use at::At;
 
 /// When a read model is brought up to date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,6 +147,18 @@ impl Rows {
         self.rows.insert(key.to_owned(), Some(Row { workspace, object }));
         self.changed.insert(key.to_owned(), ());
         Ok(())
+    }
+
+    /// The row under `key`, typed; an event that needs one and finds none is poison.
+    ///
+    /// # Errors
+    /// [`FoldError`] when there is no row, or it hasn't the type's shape.
+    pub fn need<T: DeserializeOwned>(&self, read_model: &'static str, key: &str) -> Result<T, FoldError> {
+        self.get(read_model, key)?.ok_or_else(|| FoldError {
+            read_model,
+            key: key.to_owned(),
+            reason: "the event follows no row".to_owned(),
+        })
     }
 
     /// Removes the row under `key`; removing none is no change.

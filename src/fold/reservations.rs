@@ -3,6 +3,7 @@
 //! | key | class | taken by | freed by |
 //! |---|---|---|---|
 //! | `name/agent/<workspace>/<lower-case name>` | name | `agent.created` | `agent.archived` |
+//! | `name/workspace/<slug>` | name | `workspace.created` | never |
 //! | `number/<workspace>/<n>` | number | `issue.created` | never |
 //! | `run/<issue>/<n>` | run | `task.queued` | never |
 //! | `pending/<issue>/<agent>` | pending | `task.queued` | start, park, end of the task |
@@ -13,8 +14,12 @@
 
 use uuid::Uuid;
 
-use crate::domain::Envelope;
-use crate::domain::Event;
+use crate::domain::agent::AgentEvent;
+use crate::domain::issue::IssueEvent;
+use crate::domain::task::TaskEvent;
+use crate::domain::workspace::WorkspaceEvent;
+use crate::domain::{Envelope, Event};
+use crate::kernel::ids::{AgentId, IssueId, StreamId, WorkspaceId};
 
 /// What kind of rule a key stands for; a holder frees all its keys of one class at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -69,17 +74,132 @@ pub enum Change {
     },
 }
 
+/// The key of an agent's name.
+#[must_use]
+pub fn agent_name(workspace: WorkspaceId, name: &str) -> String {
+    format!("name/agent/{workspace}/{}", name.to_lowercase())
+}
+
+/// The key of a workspace's slug.
+#[must_use]
+pub fn workspace_slug(slug: &str) -> String {
+    format!("name/workspace/{slug}")
+}
+
+/// The key of an issue's number.
+#[must_use]
+pub fn issue_number(workspace: WorkspaceId, number: u32) -> String {
+    format!("number/{workspace}/{number}")
+}
+
+/// The key of a run's number.
+#[must_use]
+pub fn issue_run(issue: IssueId, run: u32) -> String {
+    format!("run/{issue}/{run}")
+}
+
+/// The key of the one pending task of an issue and agent.
+#[must_use]
+pub fn pending(issue: IssueId, agent: AgentId) -> String {
+    format!("pending/{issue}/{agent}")
+}
+
+/// The key of the one claimed task of a conversation.
+#[must_use]
+pub fn conversation(issue: IssueId, agent: AgentId) -> String {
+    format!("conversation/{issue}/{agent}")
+}
+
+/// What an agent's slots begin with; the slot's number follows.
+#[must_use]
+pub fn agent_slots(agent: AgentId) -> String {
+    format!("agent/{agent}/slot/")
+}
+
+/// What a daemon's slots begin with; the slot's number follows.
+#[must_use]
+pub fn daemon_slots(workspace: WorkspaceId, daemon: &str) -> String {
+    format!("daemon/{}/slot/", StreamId::of_daemon(workspace, daemon))
+}
+
 /// The changes that follow from an event, in order.
 #[must_use]
 pub fn changes(envelope: &Envelope) -> Vec<Change> {
+    let holder = envelope.stream.id;
+    let take = |class, key| Change::Take { key, class, holder };
+    let free = |class| Change::Free { class, holder };
     match &envelope.event {
+        Event::Workspace(WorkspaceEvent::Created(e)) => vec![take(Class::Name, workspace_slug(&e.slug))],
+        Event::Agent(AgentEvent::Created(e)) => {
+            vec![take(Class::Name, agent_name(envelope.workspace, &e.name))]
+        }
+        Event::Agent(AgentEvent::Archived(_)) => vec![free(Class::Name)],
+        Event::Issue(IssueEvent::Created(e)) => {
+            vec![take(Class::Number, issue_number(envelope.workspace, e.number))]
+        }
+        Event::Task(event) => of_task(event, envelope.workspace, take, free),
         Event::Operation(_)
-        | Event::Workspace(_)
+        | Event::Workspace(
+            WorkspaceEvent::ReposReplaced(_)
+            | WorkspaceEvent::MemberAdded(_)
+            | WorkspaceEvent::TokenIssued(_)
+            | WorkspaceEvent::TokenRevoked(_),
+        )
         | Event::Project(_)
-        | Event::Issue(_)
-        | Event::Agent(_)
+        | Event::Issue(
+            IssueEvent::Updated(_)
+            | IssueEvent::Assigned(_)
+            | IssueEvent::StatusChanged(_)
+            | IssueEvent::Commented(_),
+        )
         | Event::Daemon(_)
-        | Event::Task(_)
         | Event::Directory(_) => Vec::new(),
+    }
+}
+
+fn of_task(
+    event: &TaskEvent,
+    workspace: WorkspaceId,
+    take: impl Fn(Class, String) -> Change,
+    free: impl Fn(Class) -> Change,
+) -> Vec<Change> {
+    let slots = |agent, daemon: &str, agent_slot, daemon_slot| {
+        [
+            take(Class::Slot, format!("{}{agent_slot}", agent_slots(agent))),
+            take(Class::Slot, format!("{}{daemon_slot}", daemon_slots(workspace, daemon))),
+        ]
+    };
+    match event {
+        TaskEvent::Queued(e) => {
+            vec![take(Class::Run, issue_run(e.issue, e.run)), take(Class::Pending, pending(e.issue, e.agent))]
+        }
+        TaskEvent::Claimed(e) => {
+            let mut changes = vec![take(Class::Conversation, conversation(e.issue, e.agent))];
+            changes.extend(slots(e.agent, &e.daemon, e.agent_slot, e.daemon_slot));
+            changes
+        }
+        TaskEvent::ClaimReleased(_) => vec![free(Class::Conversation), free(Class::Slot)],
+        TaskEvent::Parked(_) => vec![free(Class::Pending), free(Class::Slot)],
+        TaskEvent::Promoted(e) => slots(e.agent, &e.daemon, e.agent_slot, e.daemon_slot).into(),
+        TaskEvent::Started(_) => vec![free(Class::Pending)],
+        TaskEvent::Cancelled(_) | TaskEvent::Completed(_) | TaskEvent::Failed(_) => {
+            vec![free(Class::Pending), free(Class::Conversation), free(Class::Slot)]
+        }
+        TaskEvent::ClaimReceived(_)
+        | TaskEvent::DirectoryEntered(_)
+        | TaskEvent::PrepareFailed(_)
+        | TaskEvent::Prepared(_)
+        | TaskEvent::ProcessStarted(_)
+        | TaskEvent::SessionPinned(_)
+        | TaskEvent::UsageRecorded(_)
+        | TaskEvent::CancelRequested(_)
+        | TaskEvent::CancelReceived(_)
+        | TaskEvent::ProcessExited(_)
+        | TaskEvent::Finalized(_)
+        | TaskEvent::SidecarsLeft(_)
+        | TaskEvent::SidecarsRemoved(_)
+        | TaskEvent::CancelAcknowledged(_)
+        | TaskEvent::Retried(_)
+        | TaskEvent::LateReportRecorded(_) => Vec::new(),
     }
 }

@@ -126,8 +126,8 @@ pub struct Limits {
     pub frame_bytes: usize,
     /// Reports or messages in one frame.
     pub frame_batch: usize,
-    /// Largest single record of a run's journal, spool or transcript, bytes.
-    pub record_bytes: usize,
+    /// Largest text of one transcript message, bytes: escaped, it must still fit a request.
+    pub message_bytes: usize,
     /// Longest prompt passed as an argument, bytes (the kernel's limit for one argument).
     pub prompt_argument_bytes: usize,
 }
@@ -182,7 +182,7 @@ impl Default for Limits {
             quoted_bytes: 64 * 1_024,
             frame_bytes: 32 * 1_024 * 1_024,
             frame_batch: 64,
-            record_bytes: 16 * 1_024 * 1_024,
+            message_bytes: 256 * 1_024,
             prompt_argument_bytes: 128 * 1_024,
         }
     }

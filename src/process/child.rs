@@ -64,6 +64,8 @@ pub struct Spawn {
     pub stderr: Output,
     /// Whether it leads a session of its own.
     pub own_session: bool,
+    /// The door of a control group that it enters, see [`super::cgroup::make`].
+    pub cgroup: Option<File>,
     /// Descriptors that it inherits under their numbers.
     pub inherited: Vec<OwnedFd>,
 }
@@ -134,6 +136,7 @@ impl Spawn {
             stdout: Output::Piped,
             stderr: Output::Piped,
             own_session: true,
+            cgroup: None,
             inherited: Vec::new(),
         }
     }
@@ -156,9 +159,11 @@ impl Spawn {
         command.stdout(self.stdout.stdio()).stderr(self.stderr.stdio());
         command.kill_on_drop(false);
         let kept: Vec<RawFd> = self.inherited.iter().map(AsRawFd::as_raw_fd).collect();
-        before_exec(&mut command, self.own_session, handle.as_ref().map(AsRawFd::as_raw_fd), kept);
+        let [cwd, cgroup] =
+            [handle.as_ref().map(AsRawFd::as_raw_fd), self.cgroup.as_ref().map(AsRawFd::as_raw_fd)];
+        before_exec(&mut command, self.own_session, cwd, cgroup, kept);
         let mut child = command.spawn()?;
-        drop((handle, self.inherited));
+        drop((handle, self.cgroup, self.inherited));
         if let (Input::Bytes(bytes), Some(mut pipe)) = (self.stdin, child.stdin.take()) {
             // A child that doesn't read its input must not hold us up; one that ends early is no error.
             tokio::spawn(async move {
@@ -181,7 +186,13 @@ impl Output {
     }
 }
 
-fn before_exec(command: &mut Command, own_session: bool, cwd: Option<RawFd>, kept: Vec<RawFd>) {
+fn before_exec(
+    command: &mut Command,
+    own_session: bool,
+    cwd: Option<RawFd>,
+    cgroup: Option<RawFd>,
+    kept: Vec<RawFd>,
+) {
     let prepare = move || -> io::Result<()> {
         if own_session {
             nix::unistd::setsid()?;
@@ -193,6 +204,10 @@ fn before_exec(command: &mut Command, own_session: bool, cwd: Option<RawFd>, kep
                 && libc::fchdir(cwd) != 0
             {
                 return Err(io::Error::last_os_error());
+            }
+            if let Some(cgroup) = cgroup {
+                // One net less when it fails: the others hold.
+                let _ = libc::write(cgroup, c"0".as_ptr().cast(), 1);
             }
             // The kernel may lack close_range's flag: then each descriptor's own flag has to do.
             let _ = libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC);

@@ -3,6 +3,7 @@
 //! Invariants: nix, libc and `unsafe` appear nowhere else. What a process is known by is never a number
 //! alone; what a file is known by is an opened handle, never a path that somebody could swap.
 
+pub mod cgroup;
 pub mod child;
 pub mod executable;
 pub mod failpoint;

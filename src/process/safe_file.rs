@@ -238,6 +238,12 @@ pub fn probe_write(directory: &File) -> io::Result<()> {
     }
 }
 
+/// The operating system's word for an error (`EACCES`).
+#[must_use]
+pub fn errno_name(error: &io::Error) -> String {
+    error.raw_os_error().map_or_else(|| error.kind().to_string(), |raw| format!("{:?}", Errno::from_raw(raw)))
+}
+
 /// Device and inode: what a file is, whatever it is called.
 ///
 /// # Errors

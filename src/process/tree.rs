@@ -1,8 +1,8 @@
 //! Everything an agent has started, and its end.
 //!
-//! A tree is found by four nets, because each alone has a hole: descent from us (as subreaper we inherit
-//! whatever its parent left behind), the session and group of the agent, a mark in the environment, and
-//! descent from anything found so. The search is repeated until it finds nothing, so a fork during one
+//! A tree is found by five nets, because each alone has a hole: descent from us (as subreaper we inherit
+//! whatever its parent left behind), the session and group of the agent, a mark in the environment, a control
+//! group where the system allows one, and descent from anything found so. The search is repeated until it finds nothing, so a fork during one
 //! round is met in the next.
 //!
 //! Invariants: signals go through a handle whose process was checked again after opening; adopted orphans
@@ -18,6 +18,7 @@ use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::Pid;
 use tokio::time::Instant;
 
+use super::cgroup;
 use super::identity::{self, Stat};
 
 /// What belongs to one run.
@@ -25,6 +26,8 @@ use super::identity::{self, Stat};
 pub struct Tree {
     /// The entry of the environment that marks it: `NAME=value`.
     pub mark: String,
+    /// The name of its control group.
+    pub cgroup: String,
     /// The agent itself, which leads a session: its number and start.
     pub leader: Option<(u32, u64)>,
     /// Whether whatever descends from this process belongs to it.
@@ -57,7 +60,7 @@ impl Tree {
         for (pid, stat) in &all {
             let by_session =
                 leader_session.is_some_and(|leader| stat.session == leader || stat.group == leader);
-            if *pid != me && (by_session || self.is_marked(*pid)) {
+            if *pid != me && (by_session || self.is_marked(*pid) || cgroup::holds(&self.cgroup, *pid)) {
                 found.insert(*pid);
             }
         }

@@ -16,6 +16,7 @@ use super::journal::Entry;
 use super::run::{Run, RunError, wait_cancel};
 use crate::agent::{self, Launch, LaunchRequest, Outcome, Reader, ReaderSetup, Signal, Stdin};
 use crate::execenv::environment;
+use crate::kernel::text::head;
 use crate::process::child::{Cwd, Exit, Input, Running, Spawn, find_program};
 use crate::process::lines::{Line, Lines};
 use crate::process::owner::current_uid;
@@ -115,6 +116,7 @@ fn start(
         Stdin::Empty => Input::Null,
         Stdin::Bytes(bytes) => Input::Bytes(bytes),
     };
+    spawn.cgroup = run.group.as_ref().and_then(|group| group.try_clone().ok());
     run.write(Entry::Spawning {}, true)?;
     failpoint::hit("spawning");
     let running = match spawn.start() {
@@ -286,7 +288,9 @@ impl Talk {
         let signals = if stderr { self.reader.stderr_line(heard) } else { self.reader.stdout_line(heard) };
         for signal in signals {
             match signal {
-                Signal::Message(message) => self.batch.push(wire(message)),
+                Signal::Message(message) => {
+                    self.batch.push(wire(message, run.charge.limits.message_bytes));
+                }
                 Signal::Session(session_id) => {
                     run.session = Some(session_id.clone());
                     run.report(ReportBody::Session { session_id })?;
@@ -306,7 +310,8 @@ impl Talk {
     }
 }
 
-fn wire(message: agent::Message) -> Message {
+/// A message for the spool, its texts cut so that it fits a request.
+fn wire(message: agent::Message, max: usize) -> Message {
     use crate::agent::MessageKind as Kind;
     let kind = match message.kind {
         Kind::Text => "text",
@@ -320,9 +325,9 @@ fn wire(message: agent::Message) -> Message {
         seq: 0,
         kind: kind.to_owned(),
         tool: message.tool,
-        content: Some(message.content).filter(|text| !text.is_empty()),
-        input: message.input,
-        output: message.output,
+        content: Some(head(&message.content, max).to_owned()).filter(|text| !text.is_empty()),
+        input: message.input.filter(|input| input.to_string().len() <= max),
+        output: message.output.map(|output| head(&output, max).to_owned()),
         stderr: message.stderr,
         at: Some(Timestamp::now()),
     }

@@ -79,14 +79,14 @@ async fn recover(run: &mut Run) -> Result<Ended, RunError> {
     // Before the lock: a process of the run may still hold it.
     let emptied = run.tree().empty(limits.kill_grace.duration(), limits.tree_pause.duration()).await;
     if plan.exit_unknown {
-        run.report(ReportBody::ProcessExited { code: None, signal: None, killed: emptied.killed })?;
+        run.mention(ReportBody::ProcessExited { code: None, signal: None, killed: emptied.killed })?;
     }
     if plan.steps.contains(&FinalizeStep::RemoveSidecars) {
         match open_place(run).await {
             Ok(Opened::Yes) => {}
             Ok(Opened::Busy(_) | Opened::Cancelled(_)) => return Ok(Ended::Later),
             // The directory is gone or another one: the run ends without it, and says what was left.
-            Err(RunError::System { .. } | RunError::Replaced { .. }) => {}
+            Err(RunError::Directory { .. } | RunError::Replaced { .. }) => {}
             Err(error) => return Err(error),
         }
     }

@@ -31,7 +31,7 @@ pub(super) async fn finalize(
             FinalizeStep::ReportPlace => {
                 if run.place.is_some() {
                     let git = run.git_state().await;
-                    run.report(ReportBody::Finalized { git })?;
+                    run.mention(ReportBody::Finalized { git })?;
                 }
             }
             FinalizeStep::Unlock => run.place = None,
@@ -58,7 +58,7 @@ fn remove_sidecars(run: &Run, written: bool) -> Result<(), RunError> {
     };
     failpoint::hit("sidecars-removed");
     if !left.is_empty() {
-        run.report(ReportBody::SidecarsLeft { paths: left })?;
+        run.mention(ReportBody::SidecarsLeft { paths: left })?;
     }
     std::fs::remove_file(&path).map_err(RunError::system("remove the manifest"))
 }

@@ -79,8 +79,8 @@ pub(super) async fn prepare(run: &mut Run) -> Result<Prepared, RunError> {
 /// Opens the place and takes its lock; waits a little for a foreign one.
 pub(super) async fn open_place(run: &mut Run) -> Result<Opened, RunError> {
     let work_dir = run.work_dir();
-    let handle =
-        lock::open_directory(Path::new(&work_dir)).map_err(RunError::system("open the work directory"))?;
+    let handle = lock::open_directory(Path::new(&work_dir))
+        .map_err(|source| RunError::Directory { path: work_dir.clone(), source })?;
     let identity = device_and_inode(&handle).map_err(RunError::system("identify the work directory"))?;
     let mut held = None;
     if let Workplace::InPlace { device, inode, path, .. } = &run.charge.workplace {
@@ -94,7 +94,7 @@ pub(super) async fn open_place(run: &mut Run) -> Result<Opened, RunError> {
         }
     }
     let beneath = Beneath::of(&handle).map_err(RunError::system("open the work directory"))?;
-    run.place = Some(Place { work_dir, handle, beneath, lock: held });
+    run.place = Some(Place { handle, beneath, lock: held });
     Ok(Opened::Yes)
 }
 

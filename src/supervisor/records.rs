@@ -133,9 +133,22 @@ impl Records {
     /// # Errors
     /// [`RecordsError::Full`] at the bound; what the system says.
     pub fn append(&mut self, value: &impl Serialize, sync: bool) -> Result<(), RecordsError> {
+        self.append_leaving(value, sync, 0)
+    }
+
+    /// The same, with so many bytes left free for what must still come.
+    ///
+    /// # Errors
+    /// [`RecordsError::Full`] when fewer would be left; what the system says.
+    pub fn append_leaving(
+        &mut self,
+        value: &impl Serialize,
+        sync: bool,
+        free: u64,
+    ) -> Result<(), RecordsError> {
         let json = serde_json::to_vec(value).map_err(RecordsError::Encode)?;
         let length = u32::try_from(json.len()).map_err(|_| self.full())?;
-        if self.bytes + json.len() as u64 + HEAD as u64 > self.max {
+        if self.bytes + json.len() as u64 + HEAD as u64 + free > self.max {
             return Err(self.full());
         }
         let mut record = Vec::with_capacity(json.len() + HEAD);
@@ -166,22 +179,25 @@ impl Records {
         self.starts.is_empty()
     }
 
-    /// Bytes left until the bound.
-    #[must_use]
-    pub const fn room(&self) -> u64 {
-        self.max.saturating_sub(self.bytes)
-    }
-
-    /// Reads `count` records after the first `after`.
+    /// Reads at most `count` records after the first `after`, and at most `budget` bytes, but one at least.
     ///
     /// # Errors
     /// [`RecordsError`].
-    pub fn read<T: DeserializeOwned>(&self, after: usize, count: usize) -> Result<Vec<T>, RecordsError> {
-        let until = after.saturating_add(count).min(self.starts.len());
+    pub fn read<T: DeserializeOwned>(
+        &self,
+        after: usize,
+        count: usize,
+        budget: u64,
+    ) -> Result<Vec<T>, RecordsError> {
+        let mut until = after.saturating_add(count).min(self.starts.len());
         let Some(start) = self.starts.get(after).copied().filter(|_| after < until) else {
             return Ok(Vec::new());
         };
-        let end = self.starts.get(until).copied().unwrap_or(self.bytes);
+        let end_of = |until: usize| self.starts.get(until).copied().unwrap_or(self.bytes);
+        while until > after + 1 && end_of(until) - start > budget {
+            until -= 1;
+        }
+        let end = end_of(until);
         let mut bytes = vec![0; usize::try_from(end - start).unwrap_or(0)];
         self.file.read_exact_at(&mut bytes, start).map_err(|source| RecordsError::Io {
             what: "read",
@@ -340,7 +356,7 @@ mod tests {
         let value = serde_json::json!({ "text": "x".repeat(100) });
         records.append(&value, true).expect("fits");
         assert!(matches!(records.append(&value, true), Err(RecordsError::Full { .. })));
-        assert_eq!(records.read::<serde_json::Value>(0, 9).expect("reads"), [value.clone()]);
+        assert_eq!(records.read::<serde_json::Value>(0, 9, 1).expect("reads"), std::slice::from_ref(&value));
         assert_eq!(reopen(&path).expect("opens"), [value]);
     }
 

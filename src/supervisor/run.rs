@@ -22,7 +22,7 @@ use crate::process::lock::Lock;
 use crate::process::owner::{BecomeError, become_account, current_uid};
 use crate::process::safe_file::Beneath;
 use crate::process::tree::{Tree, become_subreaper};
-use crate::process::{failpoint, identity};
+use crate::process::{cgroup, failpoint, identity};
 use crate::wire::daemon::{EndingReport, Report, ReportBody};
 
 /// What may be in a journal: the records of any number of starts.
@@ -58,6 +58,15 @@ pub enum RunError {
         /// The path as attached.
         path: String,
     },
+    /// The directory can't be opened.
+    #[error("cannot open the work directory {path}")]
+    Directory {
+        /// The path as attached.
+        path: String,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
     /// Getting ready took too long.
     #[error("getting ready took too long")]
     Timeout,
@@ -88,7 +97,9 @@ impl RunError {
             Self::Identity => "invalid_task_identity",
             Self::Provider { .. } => "agent_error.runtime_missing_executable",
             Self::Timeout => "timeout",
-            Self::Become(_) | Self::Sidecars(_) | Self::Replaced { .. } => "local_directory_error",
+            Self::Become(_) | Self::Sidecars(_) | Self::Directory { .. } | Self::Replaced { .. } => {
+                "local_directory_error"
+            }
             Self::Records(_) | Self::System { .. } => "agent_error.unknown",
         }
     }
@@ -97,8 +108,6 @@ impl RunError {
 /// The place a run works in.
 #[derive(Debug)]
 pub(super) struct Place {
-    /// The agent's cwd, as people spell it.
-    pub work_dir: String,
     /// It, opened.
     pub handle: File,
     /// What is strictly inside.
@@ -121,6 +130,7 @@ pub(super) struct Run {
     pub place: Option<Place>,
     pub session: Option<String>,
     pub agent: Option<(u32, u64)>,
+    pub group: Option<File>,
 }
 
 /// How a supervisor's work ended.
@@ -140,10 +150,10 @@ impl Run {
         become_subreaper().map_err(RunError::system("adopt orphans"))?;
         let daemon = current_uid();
         let root = PathBuf::from(&charge.env_root);
+        let name = cgroup::name(&charge.assignment.id.to_string(), charge.assignment.generation);
+        let group = if recover { None } else { cgroup::make(&name) };
         if let Some(owner) = charge.owner.as_ref().filter(|_| daemon == 0) {
-            if !recover {
-                make_for(&root, owner.uid, owner.gid)?;
-            }
+            make_for(&root, owner.uid, owner.gid)?;
             become_account(owner.uid, owner.gid, &owner.name)?;
         }
         let task = charge.assignment.id;
@@ -178,6 +188,7 @@ impl Run {
             place,
             session,
             agent,
+            group,
         })
     }
 
@@ -218,7 +229,7 @@ impl Run {
 
     async fn work(&mut self) -> Result<Worked, RunError> {
         match prepare::prepare(self).await? {
-            prepare::Prepared::Blocked => return Ok(Worked::Blocked),
+            prepare::Prepared::Blocked => Ok(Worked::Blocked),
             prepare::Prepared::Ready { prompt } => {
                 if let Some(reason) = self.accepted_or_cancelled().await? {
                     return Ok(Worked::Over(self.cancelled(&reason)?));
@@ -266,6 +277,14 @@ impl Run {
         Ok(self.spool.report(body)?)
     }
 
+    /// Adds a report that the end must not wait for: with a full spool it is left out.
+    pub fn mention(&self, body: ReportBody) -> Result<(), RunError> {
+        match self.spool.report(body) {
+            Ok(_) | Err(RecordsError::Full { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// What an ending says besides its verdict.
     pub fn ending(&self) -> EndingReport {
         ending(&self.work_dir(), self.session.clone(), self.directory())
@@ -295,7 +314,9 @@ impl Run {
 
     /// Everything the agent has started.
     pub fn tree(&self) -> Tree {
-        Tree { mark: environment::mark(&self.charge.assignment), leader: self.agent, descendants: true }
+        let assignment = &self.charge.assignment;
+        let cgroup = cgroup::name(&assignment.id.to_string(), assignment.generation);
+        Tree { mark: environment::mark(assignment), cgroup, leader: self.agent, descendants: true }
     }
 
     /// The agent's environment.

@@ -126,6 +126,8 @@ async fn answer<W: AsyncWrite + Unpin>(
         return out.send(FrameBody::Ack { of, understood: false }).await;
     };
     let batch = served.limits.frame_batch;
+    // Half a frame: its own words and the last record go on top.
+    let budget = served.limits.frame_bytes as u64 / 2;
     match frame.body {
         FrameBody::Ack { .. } => return Ok(()),
         FrameBody::Cancel { reason } => {
@@ -145,11 +147,12 @@ async fn answer<W: AsyncWrite + Unpin>(
             });
         }
         FrameBody::PullReports { after } => {
-            let reports = served.spool.reports_after(after, batch).map_err(std::io::Error::other)?;
+            let reports = served.spool.reports_after(after, batch, budget).map_err(std::io::Error::other)?;
             out.send(FrameBody::Reports { reports }).await?;
         }
         FrameBody::PullTranscript { after } => {
-            let messages = served.spool.messages_after(after, batch).map_err(std::io::Error::other)?;
+            let messages =
+                served.spool.messages_after(after, batch, budget).map_err(std::io::Error::other)?;
             out.send(FrameBody::Transcript { messages }).await?;
         }
         FrameBody::Hello { .. }

@@ -19,6 +19,9 @@ pub const SPOOL: &str = "spool";
 /// The transcript's.
 pub const TRANSCRIPT: &str = "transcript";
 
+/// The longest terminal report: its output or error is bounded, JSON may escape each byte.
+const TERMINAL_BYTES: u64 = 1_024 * 1_024;
+
 /// Reports and transcript of one run, shared by the run and the socket.
 #[derive(Debug)]
 pub struct Spool {
@@ -30,6 +33,7 @@ pub struct Spool {
 #[derive(Debug)]
 struct Inner {
     generation: u32,
+    reserve: u64,
     reports: Records,
     transcript: Records,
     terminal: bool,
@@ -58,6 +62,7 @@ impl Spool {
             last_seq: watch::Sender::new(last_seq),
             inner: Mutex::new(Inner {
                 generation: header.generation,
+                reserve: (limits.spool_bytes / 2).min(TERMINAL_BYTES),
                 reports,
                 transcript,
                 terminal,
@@ -83,8 +88,10 @@ impl Spool {
             return Ok(last);
         }
         let ordinal = last + 1;
+        // The end must always fit, also when all the rest is full.
+        let free = if terminal { 0 } else { inner.reserve };
         let report = Report { generation: inner.generation, ordinal, occurred_at: Timestamp::now(), body };
-        inner.reports.append(&report, true)?;
+        inner.reports.append_leaving(&report, true, free)?;
         inner.terminal |= terminal;
         drop(inner);
         self.last_ordinal.send_replace(ordinal);
@@ -120,20 +127,25 @@ impl Spool {
         self.lock().terminal
     }
 
-    /// The reports after an ordinal.
+    /// The reports after an ordinal: at most `count`, at most `budget` bytes, but one at least.
     ///
     /// # Errors
     /// [`RecordsError`].
-    pub fn reports_after(&self, after: u64, count: usize) -> Result<Vec<Report>, RecordsError> {
-        self.lock().reports.read(usize::try_from(after).unwrap_or(usize::MAX), count)
+    pub fn reports_after(&self, after: u64, count: usize, budget: u64) -> Result<Vec<Report>, RecordsError> {
+        self.lock().reports.read(usize::try_from(after).unwrap_or(usize::MAX), count, budget)
     }
 
-    /// The messages after a seq.
+    /// The messages after a seq: at most `count`, at most `budget` bytes, but one at least.
     ///
     /// # Errors
     /// [`RecordsError`].
-    pub fn messages_after(&self, after: i64, count: usize) -> Result<Vec<Message>, RecordsError> {
-        self.lock().transcript.read(usize::try_from(after).unwrap_or(0), count)
+    pub fn messages_after(
+        &self,
+        after: i64,
+        count: usize,
+        budget: u64,
+    ) -> Result<Vec<Message>, RecordsError> {
+        self.lock().transcript.read(usize::try_from(after).unwrap_or(0), count, budget)
     }
 
     /// The last report's ordinal, to be watched.

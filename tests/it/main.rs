@@ -3,3 +3,4 @@
 mod agents;
 mod cli;
 mod daemon;
+mod machine;

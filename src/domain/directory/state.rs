@@ -1,6 +1,7 @@
 //! What a directory is after its events.
 
 use super::event::{DirectoryEvent, LockBlocked, Place};
+use crate::domain::folding::fold_stream;
 use crate::domain::{Envelope, Event, Family, Impossible, StreamKey};
 use crate::kernel::ids::{AgentId, DirectoryId, TaskId};
 
@@ -68,17 +69,14 @@ pub fn stream(id: DirectoryId) -> StreamKey {
 /// # Errors
 /// [`Impossible`] when an event can't follow what came before.
 pub fn fold(events: &[Envelope]) -> Result<Option<Directory>, Impossible> {
-    let mut directory = None;
-    for envelope in events {
-        let impossible = || Impossible {
-            stream: envelope.stream,
-            version: envelope.version,
-            event_type: envelope.event.family().name().to_owned(),
-        };
-        let Event::Directory(event) = &envelope.event else { return Err(impossible()) };
-        directory = Some(evolve(directory, event).ok_or_else(impossible)?);
-    }
-    Ok(directory)
+    fold_stream(
+        events,
+        |event| match event {
+            Event::Directory(event) => Some(event),
+            _ => None,
+        },
+        |state, event, _| evolve(state, event),
+    )
 }
 
 /// Applies one event; none when it can't follow.
@@ -102,6 +100,9 @@ pub fn evolve(directory: Option<Directory>, event: &DirectoryEvent) -> Option<Di
             directory.last_ticket = directory.last_ticket.max(e.ticket);
         }
         DirectoryEvent::Queued(e) => {
+            if directory.place_in_line(e.task).is_some() {
+                return None;
+            }
             if directory.is_held_by(e.task) {
                 directory.holder = None;
             }

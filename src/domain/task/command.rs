@@ -156,11 +156,13 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// The event for the claim of that generation.
+    /// The event for the claim of that generation of a task with those facts.
     #[must_use]
-    pub fn event(self, generation: u32) -> Claimed {
+    pub fn event(self, task: &Queued, generation: u32) -> Claimed {
         Claimed {
             generation,
+            issue: task.issue,
+            agent: task.agent,
             daemon: self.daemon,
             runtime: self.runtime,
             incarnation: self.incarnation,

@@ -6,7 +6,7 @@ use super::event::{
     Generation, LateReportRecorded, Parked, ParkedBecause, PrepareFailed, Promoted, Retried, SessionPinned,
     TaskEvent, UsageRecorded,
 };
-use super::state::{Claim, Fact, Phase, Task};
+use super::state::{Claim, Fact, Outcome, Phase, Task};
 use crate::domain::{ContentRef, Refusal};
 
 /// What is refused, or what happens: no events when nothing does.
@@ -30,7 +30,7 @@ pub fn decide(task: Option<&Task>, command: TaskCommand) -> Decision {
         TaskCommand::Receive { generation } => receive(task, generation),
         TaskCommand::ReleaseClaim { generation, reason } => release_claim(task, generation, reason),
         TaskCommand::Enter { generation, directory, label } => {
-            let Some(held) = dispatched(task, generation, "enter")? else { return Ok(Vec::new()) };
+            let Some(held) = dispatched(task, generation)? else { return Ok(Vec::new()) };
             if held.directory == Some(directory) {
                 return Ok(Vec::new());
             }
@@ -43,6 +43,8 @@ pub fn decide(task: Option<&Task>, command: TaskCommand) -> Decision {
             Phase::Parked(claim) => Ok(vec![TaskEvent::Promoted(Promoted {
                 generation: claim.generation,
                 directory,
+                agent: task.facts.agent,
+                daemon: claim.daemon.clone(),
                 agent_slot,
                 daemon_slot,
             })]),
@@ -51,7 +53,13 @@ pub fn decide(task: Option<&Task>, command: TaskCommand) -> Decision {
             }
         },
         TaskCommand::Prepared(event) => {
-            let Some(claim) = live(task, event.generation, "prepared")? else { return Ok(Vec::new()) };
+            let Some(claim) = live(task, event.generation)? else { return Ok(Vec::new()) };
+            if !matches!(task.phase, Phase::Dispatched(_)) && claim.place.is_none() {
+                return Err(not_in(task, "not_dispatched", "dispatched"));
+            }
+            if !claim.received && claim.place.is_none() {
+                return Err(not_received());
+            }
             Ok(if claim.place.is_some() { Vec::new() } else { vec![TaskEvent::Prepared(event)] })
         }
         TaskCommand::Start { generation } => start(task, generation),
@@ -66,6 +74,9 @@ pub fn decide(task: Option<&Task>, command: TaskCommand) -> Decision {
             })
         }
         TaskCommand::RecordUsage { generation, usage } => {
+            if task.claim().is_some_and(|c| c.generation == generation && c.usage == usage) {
+                return Ok(Vec::new());
+            }
             live_or_ended(task, generation, || TaskEvent::UsageRecorded(UsageRecorded { generation, usage }))
         }
         TaskCommand::Cancel { reason } => Ok(cancel(task, reason)),
@@ -120,7 +131,7 @@ fn queue(task: &Task, facts: &super::event::Queued) -> Decision {
 
 fn claim(task: &Task, command: super::command::Claim) -> Decision {
     match &task.phase {
-        Phase::Queued => Ok(vec![TaskEvent::Claimed(command.event(task.generation + 1))]),
+        Phase::Queued => Ok(vec![TaskEvent::Claimed(command.event(&task.facts, task.generation + 1))]),
         Phase::Dispatched(_) | Phase::Parked(_) | Phase::Running(_) => {
             Err(not_in(task, "already_claimed", "queued"))
         }
@@ -211,10 +222,11 @@ fn cancel(task: &Task, reason: Option<String>) -> Vec<TaskEvent> {
     let claim = match &task.phase {
         Phase::Ended { .. } => return Vec::new(),
         Phase::Queued => None,
-        Phase::Dispatched(claim) | Phase::Parked(claim) | Phase::Running(claim) => Some(claim.generation),
+        Phase::Dispatched(claim) | Phase::Parked(claim) | Phase::Running(claim) => Some(claim),
     };
+    let generation = claim.filter(|claim| claim.is_on_machine()).map(|claim| claim.generation);
     vec![
-        TaskEvent::CancelRequested(CancelRequested { generation: claim }),
+        TaskEvent::CancelRequested(CancelRequested { generation }),
         TaskEvent::Cancelled(Cancelled { reason }),
     ]
 }
@@ -273,7 +285,7 @@ fn live_or_ended(task: &Task, generation: u32, event: impl FnOnce() -> TaskEvent
 }
 
 /// The live claim of that generation; none when the task is over.
-fn live<'a>(task: &'a Task, generation: u32, _what: &str) -> Result<Option<&'a Claim>, Refusal> {
+fn live(task: &Task, generation: u32) -> Result<Option<&Claim>, Refusal> {
     match &task.phase {
         Phase::Ended { .. } => Ok(None),
         Phase::Queued => Err(stale_generation(task, generation)),
@@ -285,8 +297,8 @@ fn live<'a>(task: &'a Task, generation: u32, _what: &str) -> Result<Option<&'a C
 }
 
 /// The received, dispatched claim of that generation; none when the task is over.
-fn dispatched<'a>(task: &'a Task, generation: u32, what: &str) -> Result<Option<&'a Claim>, Refusal> {
-    let Some(claim) = live(task, generation, what)? else { return Ok(None) };
+fn dispatched(task: &Task, generation: u32) -> Result<Option<&Claim>, Refusal> {
+    let Some(claim) = live(task, generation)? else { return Ok(None) };
     if !matches!(task.phase, Phase::Dispatched(_)) {
         return Err(not_in(task, "not_dispatched", "dispatched"));
     }
@@ -304,7 +316,6 @@ fn late(
     reason: Option<String>,
     detail: Option<ContentRef>,
 ) -> Vec<TaskEvent> {
-    use super::state::Outcome;
     let said_before = task.late.iter().any(|(g, k)| *g == generation && k == kind);
     let is_the_outcome = task.claim().is_some_and(|c| c.generation == generation)
         && match &task.phase {

@@ -142,6 +142,10 @@ pub struct BuiltFrom {
 pub struct Claimed {
     /// The how-many-eth claim of this task, from 1.
     pub generation: u32,
+    /// Its issue: with the agent, the conversation that is taken.
+    pub issue: IssueId,
+    /// Its agent.
+    pub agent: AgentId,
     /// The daemon that has it.
     pub daemon: String,
     /// The runtime it runs on.
@@ -229,6 +233,10 @@ pub struct Promoted {
     pub generation: u32,
     /// The directory that is its own now.
     pub directory: DirectoryId,
+    /// Its agent.
+    pub agent: AgentId,
+    /// Its daemon.
+    pub daemon: String,
     /// Which of the agent's slots it takes, from 0.
     pub agent_slot: u32,
     /// Which of the daemon's slots it takes, from 0.
@@ -346,7 +354,7 @@ pub struct UsageRecorded {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CancelRequested {
-    /// The claim that has to stop; none when nothing was claimed.
+    /// The claim that has to stop; none when no machine is at work for the task.
     pub generation: Option<u32>,
 }
 

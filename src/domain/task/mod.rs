@@ -23,6 +23,7 @@ pub mod command;
 pub mod decide;
 pub mod event;
 pub mod evolve;
+pub mod explain;
 pub mod failure;
 pub mod state;
 

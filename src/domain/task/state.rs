@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::event::{Ending, Queued, WorkPlace};
+use super::event::{Ending, ParkedBecause, Queued, Usage, WorkPlace};
 use crate::kernel::ids::{DirectoryId, Incarnation, RuntimeId, TaskId};
 
 /// The status as people and the wire name it.
@@ -71,6 +71,24 @@ pub struct Claim {
     pub place: Option<WorkPlace>,
     /// The provider's session.
     pub session_id: Option<String>,
+    /// Why it waits, while it is parked.
+    pub parked: Option<ParkedBecause>,
+    /// What it used so far.
+    pub usage: Vec<Usage>,
+}
+
+impl Claim {
+    /// Whether a process of the machine may be at work for it: one that has to be told to stop.
+    ///
+    /// A task that waits in a directory's queue has left its machine; one that waits for a foreign lock has
+    /// a waiter there.
+    #[must_use]
+    pub const fn is_on_machine(&self) -> bool {
+        match self.parked {
+            None | Some(ParkedBecause::ForeignLock) => true,
+            Some(ParkedBecause::Held | ParkedBecause::PromotionUnanswered) => false,
+        }
+    }
 }
 
 /// Where a task stands.

@@ -120,6 +120,8 @@ pub struct TokenIssued {
 pub struct TokenRevoked {
     /// The token's record.
     pub token: TokenId,
+    /// The digest under which it was issued.
+    pub sha256: String,
     /// Why, as a code: `by_member`, `replaced`.
     pub reason: String,
 }

@@ -1,12 +1,6 @@
-//! The installation's own stream: starts, rebuilds, verifications.
-//!
-//! Its stream id is the nil UUID's digest-free constant [`STREAM`]; its workspace is the nil workspace.
+//! What can happen to the installation.
 
 use serde::{Deserialize, Serialize};
-use uuid::Uuid;
-
-/// The one stream of this family.
-pub const STREAM: Uuid = Uuid::from_u128(1);
 
 /// What happened to the installation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

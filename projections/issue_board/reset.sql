@@ -1,0 +1,3 @@
+-- Read model issue_board: empties the table before a rebuild into it.
+-- Locks: every row; only a table that no version in use names is reset.
+delete from {table}

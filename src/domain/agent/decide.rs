@@ -1,0 +1,86 @@
+//! What an agent allows.
+
+use super::command::AgentCommand;
+use super::event::{AgentEvent, Archived, Created};
+use super::state::Agent;
+use crate::domain::{Refusal, RefusalKind};
+use crate::kernel::ids::UserId;
+
+/// The provider that starts any program.
+pub const COMMAND_PROVIDER: &str = "command";
+
+/// Longest name, bytes: it stands in branch names and table columns.
+const NAME_BYTES: usize = 64;
+
+/// What is refused, or what happens: no events when nothing does.
+pub type Decision = Result<Vec<AgentEvent>, Refusal>;
+
+/// Decides one command on one agent; `None` is one that doesn't exist yet.
+///
+/// # Errors
+/// `not_found`, `agent_exists`, `bad_name`, `bad_max_concurrent_tasks`, `command_missing`,
+/// `command_not_wanted`, `runtime_not_shared`.
+pub fn decide(agent: Option<&Agent>, command: AgentCommand) -> Decision {
+    match (agent, command) {
+        (None, AgentCommand::Create { facts, runtime_owner }) => create(facts, runtime_owner),
+        (None, AgentCommand::Archive) => Err(Refusal::not_found("agent")),
+        (Some(agent), AgentCommand::Create { facts, .. }) => {
+            if !agent.archived && agent.facts == facts {
+                return Ok(Vec::new());
+            }
+            Err(Refusal::conflict(
+                "agent_exists",
+                "an agent with this id exists already",
+                "Create another one with a fresh id.",
+            ))
+        }
+        (Some(agent), AgentCommand::Archive) => {
+            Ok(if agent.archived { Vec::new() } else { vec![AgentEvent::Archived(Archived {})] })
+        }
+    }
+}
+
+fn create(facts: Created, runtime_owner: Option<UserId>) -> Decision {
+    let name = facts.name.trim();
+    if name.is_empty() || name != facts.name || name.len() > NAME_BYTES || name.chars().any(char::is_control)
+    {
+        return Err(Refusal::invalid(
+            "bad_name",
+            "an agent's name has 1 to 64 bytes, no control characters and no blanks around it",
+            "Choose another name.",
+        ));
+    }
+    if !(1..=50).contains(&facts.max_concurrent_tasks) {
+        return Err(Refusal::invalid(
+            "bad_max_concurrent_tasks",
+            "an agent runs 1 to 50 tasks at once",
+            "Choose a number from 1 to 50.",
+        ));
+    }
+    let Some(owner) = runtime_owner else { return Err(Refusal::not_found("runtime")) };
+    if owner != facts.owner {
+        return Err(Refusal::new(
+            RefusalKind::Forbidden,
+            "runtime_not_shared",
+            "this runtime belongs to another member and serves only that member's agents",
+            "Choose a runtime of your own daemon (`multica runtime list`).",
+        ));
+    }
+    let is_command = facts.provider == COMMAND_PROVIDER;
+    let has_program = facts.command.as_ref().is_some_and(|line| !line.program.trim().is_empty());
+    if is_command && !has_program {
+        return Err(Refusal::invalid(
+            "command_missing",
+            "an agent of provider `command` needs the program that it starts",
+            "Give the program and its arguments.",
+        ));
+    }
+    if !is_command && facts.command.is_some() {
+        return Err(Refusal::invalid(
+            "command_not_wanted",
+            format!("provider `{}` starts its own program", facts.provider),
+            "Leave the command out, or choose a runtime of provider `command`.",
+        ));
+    }
+    Ok(vec![AgentEvent::Created(facts)])
+}

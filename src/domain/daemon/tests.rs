@@ -1,0 +1,1 @@
+//! The daemon's rules, given / when / then.

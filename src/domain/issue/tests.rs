@@ -1,0 +1,1 @@
+//! The rules, given / when / then.

@@ -1,0 +1,16 @@
+//! What can be recorded of the installation.
+
+use super::event::{EventSkipped, ReadModelRebuilt, Started, Verified};
+
+/// A command on the installation's stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OperationCommand {
+    /// A server starts on this log.
+    Start(Started),
+    /// A read model was rebuilt.
+    RecordRebuild(ReadModelRebuilt),
+    /// A follower is to pass over an event.
+    RecordSkip(EventSkipped),
+    /// The log was verified.
+    RecordVerified(Verified),
+}

@@ -1,0 +1,56 @@
+//! Folds the installation's events.
+
+use super::STREAM;
+use super::event::OperationEvent;
+use super::state::Operation;
+use crate::domain::folding::fold_stream;
+use crate::domain::{Envelope, Event, Family, Impossible, StreamKey};
+
+/// The stream of the installation.
+#[must_use]
+pub fn stream() -> StreamKey {
+    StreamKey::new(Family::Operation, STREAM)
+}
+
+/// Folds a whole stream; none when it is empty.
+///
+/// # Errors
+/// [`Impossible`] when an event can't follow what came before.
+pub fn fold(events: &[Envelope]) -> Result<Option<Operation>, Impossible> {
+    fold_stream(
+        events,
+        |event| match event {
+            Event::Operation(event) => Some(event),
+            _ => None,
+        },
+        |state, event, _| evolve(state, event),
+    )
+}
+
+/// Applies one event; none when it can't follow.
+#[must_use]
+pub fn evolve(operation: Option<Operation>, event: &OperationEvent) -> Option<Operation> {
+    let mut operation = match (operation, event) {
+        (None, OperationEvent::Started(_)) => Operation::default(),
+        (None, _) => return None,
+        (Some(operation), _) => operation,
+    };
+    match event {
+        OperationEvent::Started(e) => {
+            operation.instance_key_id.clone_from(&e.instance_key_id);
+            operation.version.clone_from(&e.version);
+            operation.starts += 1;
+        }
+        OperationEvent::ReadModelRebuilt(e) => {
+            operation.skipped.remove(&e.read_model);
+        }
+        OperationEvent::EventSkipped(e) => {
+            operation.skipped.entry(e.read_model.clone()).or_default().insert(e.position);
+        }
+        OperationEvent::Verified(e) => {
+            operation.verified_up_to = e.up_to;
+            operation.findings.clone_from(&e.findings);
+        }
+    }
+    Some(operation)
+}

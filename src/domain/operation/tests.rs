@@ -1,0 +1,1 @@
+//! The installation's rules, given / when / then.

@@ -1,0 +1,133 @@
+//! Sentences of the installation, daemons and directories.
+
+use super::{Writer, count, list};
+use crate::domain::daemon::{DaemonEvent, ProbeOutcome};
+use crate::domain::directory::DirectoryEvent;
+use crate::domain::operation::OperationEvent;
+use crate::kernel::ids::DirectoryId;
+
+pub(super) fn operation(event: &OperationEvent) -> String {
+    match event {
+        OperationEvent::Started(e) => format!("a server of version {} started", e.version),
+        OperationEvent::ReadModelRebuilt(e) => {
+            format!("read model {} was rebuilt up to position {} ({} rows)", e.read_model, e.up_to, e.rows)
+        }
+        OperationEvent::EventSkipped(e) => format!(
+            "read model {} passes over the event at position {}: {}",
+            e.read_model, e.position, e.reason
+        ),
+        OperationEvent::Verified(e) => match e.findings.len() {
+            0 => format!("the log was verified up to position {}: all is right", e.up_to),
+            n => format!(
+                "the log was verified up to position {}: {}",
+                e.up_to,
+                count(n, "thing is wrong", "things are wrong")
+            ),
+        },
+    }
+}
+
+pub(super) fn daemon(w: &mut Writer<'_>, actor: &str, event: &DaemonEvent) -> String {
+    match event {
+        DaemonEvent::Registered(e) => {
+            let name = w.names.daemon(&e.daemon).unwrap_or_else(|| e.device_name.clone());
+            let daemon = w.link("daemon", e.daemon.clone(), Some(name));
+            format!("the daemon on {daemon} registered (version {}, {})", e.cli_version, e.os)
+        }
+        DaemonEvent::RuntimeRegistered(e) => {
+            let version = if e.version.is_empty() { String::new() } else { format!(" {}", e.version) };
+            format!("{actor} offers {}{version}", e.provider)
+        }
+        DaemonEvent::CapabilitiesDeclared(e) => {
+            let all: Vec<&str> = e.capabilities.iter().map(String::as_str).collect();
+            format!("{actor} declared what it can do: {}", list(&all))
+        }
+        DaemonEvent::RuntimeWentOffline(e) => match e.last_seen {
+            Some(seen) => format!("a runtime went offline, last seen {}", minute(seen)),
+            None => "a runtime went offline".to_owned(),
+        },
+        DaemonEvent::RuntimeCameBack(e) => match e.last_seen {
+            Some(seen) => format!("a runtime is back, not seen since {}", minute(seen)),
+            None => "a runtime is back".to_owned(),
+        },
+        DaemonEvent::DeclaredDead(e) => match e.reason.as_str() {
+            "by_member" => format!("{actor} gave a daemon up; its running tasks are lost"),
+            _ => "a daemon was given up after it was away too long; its running tasks are lost".to_owned(),
+        },
+        DaemonEvent::DrainStarted(_) => format!("{actor} takes no new tasks and waits for what runs"),
+        DaemonEvent::DrainEnded(_) => format!("{actor} is done waiting for what ran"),
+        DaemonEvent::Deregistered(_) => format!("{actor} signed off"),
+        DaemonEvent::DirectoryProbeRequested(_) => format!("{actor} asked a daemon to look at a path"),
+        DaemonEvent::DirectoryProbed(e) => match &e.result {
+            ProbeOutcome::Usable { git: true, .. } => {
+                format!("{actor} looked at a path: a Git work tree, usable")
+            }
+            ProbeOutcome::Usable { .. } => format!("{actor} looked at a path: a directory, usable"),
+            ProbeOutcome::Refused { sentence, .. } => format!("{actor} looked at a path: {sentence}"),
+        },
+    }
+}
+
+fn minute(time: jiff::Timestamp) -> String {
+    time.strftime("%Y-%m-%d %H:%M UTC").to_string()
+}
+
+pub(super) fn directory(w: &mut Writer<'_>, actor: &str, id: DirectoryId, event: &DirectoryEvent) -> String {
+    let label = match event {
+        DirectoryEvent::Acquired(e) => Some(e.place.label.as_str()),
+        DirectoryEvent::Queued(e) => Some(e.place.label.as_str()),
+        DirectoryEvent::Promoted(_)
+        | DirectoryEvent::LeftQueue(_)
+        | DirectoryEvent::LockBlocked(_)
+        | DirectoryEvent::LockTaken(_)
+        | DirectoryEvent::Released(_)
+        | DirectoryEvent::HolderLost(_) => None,
+    };
+    let directory = w.directory(id, label);
+    match event {
+        DirectoryEvent::Acquired(e) => {
+            let task = w.task(e.task);
+            format!("{task} holds {directory} now")
+        }
+        DirectoryEvent::Queued(e) => {
+            let task = w.task(e.task);
+            match e.holder {
+                Some(holder) => {
+                    let holder = w.task(holder);
+                    format!("{task} waits for {directory}, which {holder} holds")
+                }
+                None => format!("{task} waits for {directory} at its place in line"),
+            }
+        }
+        DirectoryEvent::Promoted(e) => {
+            let task = w.task(e.task);
+            format!("{task} was next in line and holds {directory} now")
+        }
+        DirectoryEvent::LeftQueue(e) => {
+            let task = w.task(e.task);
+            format!("{task} no longer waits for {directory}: it was {}", e.reason)
+        }
+        DirectoryEvent::LockBlocked(e) => {
+            let task = w.task(e.task);
+            let who = match (&e.program, e.pid) {
+                (Some(program), Some(pid)) => format!("{program} (process {pid})"),
+                (Some(program), None) => program.clone(),
+                (None, Some(pid)) => format!("process {pid}"),
+                (None, None) => "a process that can't be named".to_owned(),
+            };
+            format!("{task} holds {directory} but is kept out: {who} has locked it")
+        }
+        DirectoryEvent::LockTaken(e) => {
+            let task = w.task(e.task);
+            format!("{actor} locked {directory} for {task}")
+        }
+        DirectoryEvent::Released(e) => {
+            let task = w.task(e.task);
+            format!("{task} released {directory}")
+        }
+        DirectoryEvent::HolderLost(e) => {
+            let task = w.task(e.task);
+            format!("{directory} was taken from {task}, whose machine is gone")
+        }
+    }
+}

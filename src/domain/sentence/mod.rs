@@ -1,0 +1,218 @@
+//! One event as one readable sentence, with links to what it speaks of.
+//!
+//! Used by feed, history and audit. Names come from the reader's lookup, so that what was erased or may not
+//! be seen is simply not there.
+//!
+//! Invariants: every event has a sentence; a sentence shows no path and no secret; what has no name is
+//! called by its kind and the last digits of its id.
+//!
+//! Not here: who may see an entry (`http`).
+
+use crate::domain::{ActorKind, ContentRef, Envelope, Event};
+use crate::kernel::ids::{AgentId, ContentId, DirectoryId, IssueId, ProjectId, TaskId, UserId};
+
+mod machine;
+mod task;
+mod work;
+
+#[cfg(test)]
+mod tests;
+
+/// What people call things. Each answers none for what isn't known, erased or not to be seen.
+pub trait Names {
+    /// `GAME-12#3`.
+    fn task(&self, id: TaskId) -> Option<String>;
+    /// `GAME-12`.
+    fn issue(&self, id: IssueId) -> Option<String>;
+    /// An agent's name.
+    fn agent(&self, id: AgentId) -> Option<String>;
+    /// A project's title.
+    fn project(&self, id: ProjectId) -> Option<String>;
+    /// A directory's label.
+    fn directory(&self, id: DirectoryId) -> Option<String>;
+    /// A daemon's device name, by its own id.
+    fn daemon(&self, id: &str) -> Option<String>;
+    /// A person's name.
+    fn member(&self, id: UserId) -> Option<String>;
+    /// A text.
+    fn content(&self, id: ContentId) -> Option<String>;
+}
+
+/// A lookup that knows nothing: for places without a reader.
+pub struct NoNames;
+
+impl Names for NoNames {
+    fn task(&self, _: TaskId) -> Option<String> {
+        None
+    }
+    fn issue(&self, _: IssueId) -> Option<String> {
+        None
+    }
+    fn agent(&self, _: AgentId) -> Option<String> {
+        None
+    }
+    fn project(&self, _: ProjectId) -> Option<String> {
+        None
+    }
+    fn directory(&self, _: DirectoryId) -> Option<String> {
+        None
+    }
+    fn daemon(&self, _: &str) -> Option<String> {
+        None
+    }
+    fn member(&self, _: UserId) -> Option<String> {
+        None
+    }
+    fn content(&self, _: ContentId) -> Option<String> {
+        None
+    }
+}
+
+/// Something a sentence speaks of.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Link {
+    /// task, issue, agent, project, directory, daemon, member.
+    pub rel: &'static str,
+    /// Its id.
+    pub id: String,
+    /// What people call it; the text of the sentence holds it as it stands here.
+    pub label: String,
+}
+
+/// A sentence with its links.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sentence {
+    /// The sentence, without a full stop.
+    pub text: String,
+    /// What it speaks of, each once, in the order in which it is named.
+    pub links: Vec<Link>,
+}
+
+/// Makes the sentence of an event.
+#[must_use]
+pub fn render(envelope: &Envelope, names: &dyn Names) -> Sentence {
+    let mut writer = Writer { names, links: Vec::new() };
+    let actor = writer.actor(envelope);
+    let text = match &envelope.event {
+        Event::Operation(event) => machine::operation(event),
+        Event::Workspace(event) => work::workspace(&mut writer, &actor, event),
+        Event::Project(event) => work::project(&mut writer, &actor, ProjectId(envelope.stream.id), event),
+        Event::Issue(event) => work::issue(&mut writer, &actor, IssueId(envelope.stream.id), event),
+        Event::Agent(event) => work::agent(&mut writer, &actor, AgentId(envelope.stream.id), event),
+        Event::Daemon(event) => machine::daemon(&mut writer, &actor, event),
+        Event::Task(event) => task::task(&mut writer, &actor, TaskId(envelope.stream.id), event),
+        Event::Directory(event) => {
+            machine::directory(&mut writer, &actor, DirectoryId(envelope.stream.id), event)
+        }
+    };
+    Sentence { text, links: writer.links }
+}
+
+/// The name of an event's actor, as the sentences use it.
+#[must_use]
+pub fn actor_name(envelope: &Envelope, names: &dyn Names) -> String {
+    Writer { names, links: Vec::new() }.actor(envelope)
+}
+
+/// `1st`, `2nd`, `3rd`, `11th`.
+#[must_use]
+pub fn ordinal(n: u32) -> String {
+    let suffix = match (n % 10, n % 100) {
+        (1, 11) | (2, 12) | (3, 13) => "th",
+        (1, _) => "st",
+        (2, _) => "nd",
+        (3, _) => "rd",
+        _ => "th",
+    };
+    format!("{n}{suffix}")
+}
+
+/// Names things and remembers links to them.
+struct Writer<'a> {
+    names: &'a dyn Names,
+    links: Vec<Link>,
+}
+
+impl Writer<'_> {
+    fn link(&mut self, rel: &'static str, id: String, name: Option<String>) -> String {
+        let label = name.unwrap_or_else(|| {
+            let tail = id.len().saturating_sub(8);
+            format!("{rel} {}", id.get(tail..).unwrap_or(&id))
+        });
+        let link = Link { rel, id, label: label.clone() };
+        if !self.links.contains(&link) {
+            self.links.push(link);
+        }
+        label
+    }
+
+    fn actor(&mut self, envelope: &Envelope) -> String {
+        let id = &envelope.actor.id;
+        match envelope.actor.kind {
+            ActorKind::Member => match id.parse() {
+                Ok(user) => self.member(user),
+                Err(_) => "a member".to_owned(),
+            },
+            ActorKind::Agent => match id.parse() {
+                Ok(agent) => self.agent(agent),
+                Err(_) => "an agent".to_owned(),
+            },
+            ActorKind::Daemon => self.daemon(id),
+            ActorKind::System => "the server".to_owned(),
+        }
+    }
+
+    fn task(&mut self, id: TaskId) -> String {
+        self.link("task", id.to_string(), self.names.task(id))
+    }
+
+    fn agent(&mut self, id: AgentId) -> String {
+        self.link("agent", id.to_string(), self.names.agent(id))
+    }
+
+    fn project(&mut self, id: ProjectId) -> String {
+        self.link("project", id.to_string(), self.names.project(id))
+    }
+
+    fn directory(&mut self, id: DirectoryId, label: Option<&str>) -> String {
+        let name = self.names.directory(id).or_else(|| label.map(ToOwned::to_owned));
+        self.link("directory", id.to_string(), name)
+    }
+
+    fn daemon(&mut self, id: &str) -> String {
+        let name = self.names.daemon(id).unwrap_or_else(|| id.to_owned());
+        self.link("daemon", id.to_owned(), Some(name))
+    }
+
+    fn member(&mut self, id: UserId) -> String {
+        self.link("member", id.to_string(), self.names.member(id))
+    }
+
+    /// A short text in quotes; what was erased is said to be.
+    fn quoted(&self, reference: &ContentRef) -> String {
+        match self.names.content(reference.id) {
+            Some(text) => format!("\u{201c}{}\u{201d}", first_line(&text)),
+            None => "a text that isn't shown".to_owned(),
+        }
+    }
+}
+
+fn first_line(text: &str) -> String {
+    const BYTES: usize = 120;
+    let line = text.trim().lines().next().unwrap_or_default();
+    let head = crate::kernel::text::head(line, BYTES);
+    let cut = head.len() < line.len() || line.len() < text.trim().len();
+    format!("{head}{}", if cut { "\u{2026}" } else { "" })
+}
+
+fn list(items: &[&str]) -> String {
+    match items {
+        [] => "nothing".to_owned(),
+        [one] => (*one).to_owned(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+fn count(n: usize, one: &str, many: &str) -> String {
+    if n == 1 { format!("1 {one}") } else { format!("{n} {many}") }
+}

@@ -1,0 +1,1 @@
+//! Sentences a stranger understands.

@@ -1,0 +1,1 @@
+//! The workspace's rules, given / when / then.

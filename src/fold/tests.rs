@@ -1,0 +1,1 @@
+//! Folds against streams and rebuilds.

@@ -1,0 +1,83 @@
+//! Who has an env root.
+
+use std::fs;
+
+use multica::execenv::env_root::{EnvRoot, EnvRootError};
+use multica::kernel::ids::TaskId;
+use uuid::Uuid;
+
+fn task(n: u128) -> TaskId {
+    TaskId(Uuid::from_u128(n))
+}
+
+#[test]
+fn a_rerun_of_the_same_task_clears_everything_but_bookkeeping_and_runs() {
+    let root = tempfile::tempdir().expect("tempdir");
+    let path = root.path().join("ws/key");
+    let first = EnvRoot::claim(&path, task(1)).expect("claim");
+    first.run_folder(1).expect("run");
+    fs::create_dir(path.join("workdir")).expect("mkdir");
+    fs::write(path.join("workdir/f"), "x").expect("write");
+    std::os::unix::fs::symlink("/etc", path.join("link")).expect("symlink");
+    drop(first);
+    let _second = EnvRoot::claim(&path, task(1)).expect("claim again");
+    let mut names: Vec<_> = fs::read_dir(&path)
+        .expect("list")
+        .map(|e| e.expect("entry").file_name().into_string().expect("name"))
+        .collect();
+    names.sort();
+    assert_eq!(names, [".task_lock", ".task_owner", "runs"]);
+    assert!(path.join("runs/1").is_dir() && fs::metadata("/etc/passwd").is_ok());
+}
+
+#[test]
+fn while_it_is_held_not_even_the_same_task_gets_it() {
+    let root = tempfile::tempdir().expect("tempdir");
+    let held = EnvRoot::claim(root.path(), task(1)).expect("claim");
+    fs::write(root.path().join("precious"), "x").expect("write");
+    let refused = EnvRoot::claim(root.path(), task(1)).expect_err("busy");
+    assert!(
+        matches!(refused, EnvRootError::Busy { pid: Some(pid) } if pid == std::process::id()),
+        "{refused:?}"
+    );
+    assert!(root.path().join("precious").exists());
+    drop(held);
+}
+
+#[test]
+fn another_task_s_env_root_is_refused_by_name_and_stays() {
+    let root = tempfile::tempdir().expect("tempdir");
+    drop(EnvRoot::claim(root.path(), task(1)).expect("claim"));
+    fs::write(root.path().join("precious"), "x").expect("write");
+    let refused = EnvRoot::claim(root.path(), task(2)).expect_err("foreign");
+    assert!(refused.to_string().contains(&task(1).to_string()), "{refused}");
+    assert!(root.path().join("precious").exists());
+}
+
+#[test]
+fn a_torn_owner_file_is_adopted_when_there_is_nothing_else_and_fails_closed_otherwise() {
+    let root = tempfile::tempdir().expect("tempdir");
+    fs::write(root.path().join(".task_owner"), "\n").expect("write");
+    drop(EnvRoot::claim(root.path(), task(1)).expect("adopts"));
+    fs::write(root.path().join(".task_owner"), "").expect("write");
+    fs::write(root.path().join("precious"), "x").expect("write");
+    assert!(matches!(EnvRoot::claim(root.path(), task(1)), Err(EnvRootError::NoOwner)));
+    assert!(root.path().join("precious").exists());
+}
+
+#[test]
+fn of_many_that_claim_at_once_exactly_one_gets_it() {
+    let root = tempfile::tempdir().expect("tempdir");
+    let path = root.path().join("ws/key");
+    let claimed: Vec<_> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..16).map(|_| scope.spawn(|| EnvRoot::claim(&path, task(1)))).collect();
+        threads.into_iter().map(|thread| thread.join().expect("thread")).collect()
+    });
+    assert_eq!(claimed.iter().filter(|claim| claim.is_ok()).count(), 1);
+    assert!(
+        claimed
+            .iter()
+            .filter_map(|claim| claim.as_ref().err())
+            .all(|e| matches!(e, EnvRootError::Busy { .. }))
+    );
+}
