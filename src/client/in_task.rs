@@ -12,7 +12,8 @@ use super::config::Environment;
 /// The marker's path below a work directory or the work root.
 pub const MARKER: &str = ".multica/daemon_task_context.json";
 
-const MANAGED_BY: &str = "multica-daemon-task";
+/// What a marker of ours says of itself.
+pub const MANAGED_BY: &str = "multica-daemon-task";
 
 /// What says that we are inside a task.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -18,6 +18,9 @@ use crate::client::api::{Api, Connection};
 use crate::client::error::ClientError;
 use crate::kernel::ids::{Incarnation, MachineId};
 
+/// By then the server has heard of this daemon, whatever it is still looking for.
+const FIRST_WORD: Duration = Duration::from_millis(1_500);
+
 /// What all parts of a daemon share.
 #[derive(Debug)]
 pub struct Daemon {
@@ -88,10 +91,33 @@ pub async fn run(config: DaemonConfig, shutdown: watch::Receiver<Shutdown>) -> R
         connected: AtomicBool::new(false),
         config,
     });
+    mark_work_root(&daemon.config.work_root);
     let ended = go(&daemon, seat, shutdown).await;
     // What is written there is about this process, which is ending.
     drop(std::fs::remove_file(daemon.state.local()));
     ended
+}
+
+/// Keeps our own command line, run anywhere below the work root, from taking itself for a person's.
+fn mark_work_root(root: &std::path::Path) {
+    let path = root.join(crate::client::in_task::MARKER);
+    let ours = serde_json::json!({"managed_by": crate::client::in_task::MANAGED_BY});
+    match std::fs::read(&path).ok().and_then(|bytes| serde_json::from_slice::<serde_json::Value>(&bytes).ok())
+    {
+        Some(found) if found["managed_by"] == ours["managed_by"] => {}
+        Some(_) => {
+            tracing::warn!(file = %path.display(), "another tool's file stands where the work root's marker belongs")
+        }
+        None => {
+            let written = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+            let written = written.and_then(|()| {
+                crate::process::safe_file::write_atomic(&path, ours.to_string().as_bytes(), 0o644)
+            });
+            if let Err(error) = written {
+                tracing::warn!(file = %path.display(), error = %error, "can't mark the work root");
+            }
+        }
+    }
 }
 
 async fn go(
@@ -105,11 +131,7 @@ async fn go(
     parts.spawn(health::serve(Arc::clone(daemon), seat));
     parts.spawn(heartbeat::beat(Arc::clone(daemon)));
     parts.spawn(supervisors::take_up_all(Arc::clone(daemon)));
-    let registering = async {
-        let found = providers::find_all(&daemon.config.environment).await;
-        daemon.providers.send_replace(Some(found));
-        register::register_until_accepted(daemon).await
-    };
+    let registering = introduce(daemon);
     let mut superseded = daemon.superseded.subscribe();
     let mut stop = daemon.stop.subscribe();
     tokio::select! {
@@ -126,6 +148,23 @@ async fn go(
         ended = drain::stop_when_asked(daemon) => Ok(ended),
     }
     // Dropping `parts` ends what is left of this process' own work; supervisors are processes of their own.
+}
+
+/// Registers with what is found; when looking takes long, first with what every machine has, so that the
+/// heartbeats begin and tasks of that provider don't wait for somebody else's slow program.
+async fn introduce(daemon: &Arc<Daemon>) -> Result<(), DaemonError> {
+    let finding = providers::find_all(&daemon.config.environment);
+    let mut finding = std::pin::pin!(finding);
+    let found = match tokio::time::timeout(FIRST_WORD, &mut finding).await {
+        Ok(found) => found,
+        Err(_) => {
+            daemon.providers.send_replace(Some(vec![providers::always()]));
+            register::register_until_accepted(daemon).await?;
+            finding.await
+        }
+    };
+    daemon.providers.send_replace(Some(found));
+    register::register_until_accepted(daemon).await
 }
 
 /// Passes on what the surroundings want; it only ever escalates.

@@ -1,6 +1,8 @@
 //! The one integration test program.
 
 mod agents;
+mod cli;
+mod daemon;
 mod http;
 mod law;
 mod machine;

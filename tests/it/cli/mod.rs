@@ -1,0 +1,164 @@
+//! The command line as a process: what is said, and which exit code.
+
+use std::path::Path;
+
+use assert_cmd::Command;
+
+fn multica(home: &Path) -> Command {
+    let mut command = Command::cargo_bin("multica").expect("built");
+    command.env_clear().env("HOME", home).current_dir(home);
+    command
+}
+
+fn home() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a home")
+}
+
+fn said(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn help_names_every_verb() {
+    let home = home();
+    let output = multica(home.path()).arg("--help").assert().success().get_output().stdout.clone();
+    let text = said(&output);
+    for verb in [
+        "up",
+        "server",
+        "daemon",
+        "project",
+        "agent",
+        "issue",
+        "task",
+        "directory",
+        "feed",
+        "workspace",
+        "token",
+        "login",
+        "auth",
+        "config",
+        "verify",
+        "completions",
+        "man",
+        "help",
+    ] {
+        assert!(text.lines().any(|line| line.trim_start().starts_with(verb)), "{verb} in {text}");
+    }
+    multica(home.path()).args(["help", "local-directories"]).assert().success();
+    multica(home.path()).args(["help", "project", "resource", "add"]).assert().success();
+}
+
+#[test]
+fn a_line_that_means_nothing_is_1_and_says_so_on_standard_error() {
+    let home = home();
+    let assert = multica(home.path()).args(["task", "frobnicate"]).assert().code(1);
+    assert!(assert.get_output().stdout.is_empty());
+    assert!(said(&assert.get_output().stderr).contains("frobnicate"));
+}
+
+#[test]
+fn a_server_that_is_not_there_is_2_and_the_next_step_is_named() {
+    let home = home();
+    // Port 9 is nobody's on a loopback address here; a refused connection is what is wanted.
+    let assert = multica(home.path())
+        .env("MULTICA_TOKEN", "mul_x")
+        .args(["--server-url", "http://127.0.0.1:9", "project", "list"])
+        .assert()
+        .code(2);
+    assert!(said(&assert.get_output().stderr).contains("Next: "));
+    let assert = multica(home.path())
+        .env("MULTICA_TOKEN", "mul_x")
+        .args(["--server-url", "http://127.0.0.1:9", "project", "list", "--output", "json"])
+        .assert()
+        .code(2);
+    let error: serde_json::Value = serde_json::from_slice(&assert.get_output().stderr).expect("json");
+    assert_eq!(error["code"], "server_unreachable");
+}
+
+#[test]
+fn without_a_token_it_is_3_and_without_a_server_it_says_how_to_get_one() {
+    let home = home();
+    multica(home.path()).args(["--server-url", "http://127.0.0.1:9", "project", "list"]).assert().code(3);
+    let assert = multica(home.path()).args(["project", "list"]).assert().code(1);
+    assert!(said(&assert.get_output().stderr).contains("multica up"));
+}
+
+#[test]
+fn inside_a_task_a_persons_verbs_and_token_are_refused() {
+    let home = home();
+    for words in [
+        &["login", "--token", "mul_x"][..],
+        &["daemon", "stop"],
+        &["daemon", "start"],
+        &["daemon", "start", "--foreground"],
+        &["daemon", "logs"],
+        &["config", "show"],
+        &["project", "list"],
+    ] {
+        let mut command = multica(home.path());
+        command.env("MULTICA_TASK_ID", "t").env("MULTICA_TOKEN", "mul_person");
+        let assert = command.env("MULTICA_SERVER_URL", "http://127.0.0.1:9").args(words).assert().code(3);
+        assert!(said(&assert.get_output().stderr).contains("inside a task"), "{words:?}");
+    }
+    multica(home.path())
+        .env("MULTICA_TASK_ID", "t")
+        .args(["--profile", "x", "project", "list"])
+        .assert()
+        .code(3);
+}
+
+#[test]
+fn a_leftover_marker_is_named_and_the_work_roots_marker_is_not_called_one() {
+    let home = home();
+    let folder = home.path().join("repo/.multica");
+    std::fs::create_dir_all(&folder).expect("made");
+    let marker = folder.join("daemon_task_context.json");
+    let run = |json: &str| {
+        std::fs::write(&marker, json).expect("written");
+        let mut command = multica(home.path());
+        let assert = command.current_dir(home.path().join("repo")).args(["daemon", "stop"]).assert().code(3);
+        said(&assert.get_output().stderr)
+    };
+    let task = run(r#"{"managed_by":"multica-daemon-task","agent_id":"a","issue_id":"i"}"#);
+    assert!(task.contains("daemon_task_context.json") && task.contains("left over"), "{task}");
+    let root = run(r#"{"managed_by":"multica-daemon-task"}"#);
+    assert!(root.contains("daemon_task_context.json") && !root.contains("left over"), "{root}");
+}
+
+#[test]
+fn a_relative_path_and_a_missing_one_are_told_apart_before_anything_is_sent() {
+    let home = home();
+    let assert = multica(home.path())
+        .env("MULTICA_TOKEN", "mul_x")
+        .args([
+            "--server-url",
+            "http://127.0.0.1:9",
+            "project",
+            "resource",
+            "add",
+            "p",
+            "--type",
+            "local_directory",
+        ])
+        .assert()
+        .code(5);
+    assert!(said(&assert.get_output().stderr).contains("--local-path"));
+}
+
+#[test]
+fn completions_and_man_pages_are_made() {
+    let home = home();
+    multica(home.path()).args(["completions", "bash"]).assert().success();
+    let man = home.path().join("man");
+    multica(home.path()).arg("man").arg(&man).assert().success();
+    assert!(man.join("multica.1").exists());
+}
+
+#[test]
+fn config_set_writes_a_private_file_and_show_hides_the_token() {
+    let home = home();
+    multica(home.path()).args(["config", "set", "token", "mul_secret_secret_secret"]).assert().success();
+    let assert = multica(home.path()).args(["config", "show"]).assert().success();
+    assert!(!said(&assert.get_output().stdout).contains("mul_secret"));
+}

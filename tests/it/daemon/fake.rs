@@ -1,0 +1,343 @@
+//! A server that speaks the daemon protocol, and a machine with a daemon on it.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+
+pub const WORKSPACE: &str = "0190aaaa-0000-7000-8000-000000000001";
+const RUNTIME: &str = "0190aaaa-0000-7000-8000-000000000002";
+const LIMITS: &str = r#"{"claim_poll":200,"order_poll":100,"heartbeat":200,"report_retry_first":10,
+    "report_retry_max":100,"kill_grace":300,"lock_wait":100,"lock_retry":50,"transcript_flush":20,"http_timeout":5000}"#;
+
+#[derive(Default)]
+struct Inner {
+    offered: Vec<Value>,
+    claimed: HashMap<String, Value>,
+    calls: Vec<(String, String)>,
+    reports: Vec<(String, String, String, Value)>,
+    messages: Vec<(String, Value)>,
+    orders: Vec<Value>,
+    failures: HashMap<String, (u16, u32)>,
+    refusals: HashMap<String, (u16, &'static str)>,
+    assignments: HashMap<String, Value>,
+    queue: bool,
+}
+
+#[derive(Clone)]
+pub struct Fake {
+    inner: Arc<Mutex<Inner>>,
+    pub url: String,
+}
+
+/// Waits for a fact, within a bound that only a failure reaches.
+pub async fn until(what: &str, fact: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !fact() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "waited in vain until {what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// An assignment of provider `command` without a directory, running a shell script.
+pub fn assignment(script: &str) -> Value {
+    let task = uuid::Uuid::now_v7();
+    json!({
+        "id": task, "generation": 1, "name": "TEST-1#1", "runtime_id": RUNTIME, "workspace_id": WORKSPACE,
+        "agent_id": "0190aaaa-0000-7000-8000-000000000003",
+        "agent": {
+            "id": "0190aaaa-0000-7000-8000-000000000003", "name": "Dev", "provider": "command",
+            "instructions": "", "model": null,
+            "command": {"program": "/bin/sh", "arguments": ["-c", script], "prompt": "stdin"},
+            "custom_args": [], "skills": []
+        },
+        "issue_id": "7f0c0f4e-0000-4000-8000-000000000004", "issue_key": "TEST-1", "thread_name": "Do it",
+        "issue_description": "", "comments": [], "status": "dispatched", "priority": 0, "attempt": 1,
+        "max_attempts": 2, "auth_token": "mat_test", "project_id": null, "project_title": "",
+        "project_description": "", "project_resources": [], "repos": [], "left_out": [],
+        "prior_session_id": null, "prior_work_dir": null, "directory": null, "delivered_comment_ids": [],
+        "leader_role_resolved": true, "created_at": "2026-05-01T12:00:00Z", "dispatched_at": "2026-05-01T12:00:00Z"
+    })
+}
+
+/// The same, in a directory of this machine.
+pub fn in_directory(script: &str, path: &std::path::Path) -> Value {
+    let mut assignment = assignment(script);
+    assignment["project_resources"] = json!([{
+        "id": "0190aaaa-0000-7000-8000-000000000005", "resource_type": "local_directory",
+        "resource_ref": {"local_path": path, "daemon_id": "machine-of-the-test"}
+    }]);
+    assignment
+}
+
+impl Fake {
+    pub async fn start() -> Self {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("bound");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let fake = Self { inner: Arc::default(), url };
+        let router = Router::new().fallback(answer).with_state(fake.clone());
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        fake
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
+        self.inner.lock().expect("whole")
+    }
+
+    /// Offers a task to the next claim, and gives its id.
+    pub fn offer(&self, assignment: Value) -> String {
+        let task = assignment["id"].as_str().expect("an id").to_owned();
+        let mut inner = self.lock();
+        inner.assignments.insert(task.clone(), assignment.clone());
+        inner.offered.push(assignment);
+        task
+    }
+
+    /// Answers those who want to enter a directory that they have to wait.
+    pub fn queue(&self) {
+        self.lock().queue = true;
+    }
+
+    /// Answers the next `times` calls of a path with a status, although the work is done.
+    pub fn fail(&self, path: &str, status: u16, times: u32) {
+        self.lock().failures.insert(path.to_owned(), (status, times));
+    }
+
+    /// Refuses every call of a path.
+    pub fn refuse(&self, path: &str, status: u16, code: &'static str) {
+        self.lock().refusals.insert(path.to_owned(), (status, code));
+    }
+
+    pub fn order(&self, body: Value) {
+        let mut inner = self.lock();
+        let position = inner.orders.len() as i64 + 100;
+        inner.orders.push(json!({"id": uuid::Uuid::now_v7(), "position": position, "body": body}));
+    }
+
+    /// The idempotency keys of the calls of a path, in order.
+    pub fn keys(&self, path: &str) -> Vec<String> {
+        self.lock().calls.iter().filter(|(p, _)| p == path).map(|(_, key)| key.clone()).collect()
+    }
+
+    /// The paths of all writes but heartbeats, in order.
+    pub fn calls(&self) -> Vec<String> {
+        self.lock().calls.iter().map(|(path, _)| path.clone()).filter(|p| !p.ends_with("heartbeat")).collect()
+    }
+
+    /// The kinds of the accepted reports of a task, in order.
+    pub fn kinds(&self, task: &str) -> Vec<String> {
+        self.lock().reports.iter().filter(|r| r.0 == task).map(|r| r.1.clone()).collect()
+    }
+
+    pub fn has(&self, task: &str, kind: &str) -> bool {
+        self.kinds(task).iter().any(|known| known == kind)
+    }
+
+    pub fn report(&self, task: &str, kind: &str) -> Value {
+        let inner = self.lock();
+        inner.reports.iter().find(|r| r.0 == task && r.1 == kind).map(|r| r.3.clone()).unwrap_or_default()
+    }
+
+    pub fn messages(&self, task: &str) -> Vec<Value> {
+        self.lock().messages.iter().filter(|(t, _)| t == task).map(|(_, m)| m.clone()).collect()
+    }
+
+    fn respond(&self, method: &Method, path: &str, query: &str, key: &str, body: &Value) -> (u16, Value) {
+        let mut inner = self.lock();
+        if *method == Method::POST {
+            inner.calls.push((path.to_owned(), key.to_owned()));
+        }
+        if let Some((status, code)) = inner.refusals.get(path) {
+            return (*status, json!({"error": "refused", "code": code}));
+        }
+        let answer = inner.work(path, query, key, body);
+        if let Some((status, times)) = inner.failures.get_mut(path).filter(|(_, times)| *times > 0) {
+            *times -= 1;
+            return (*status, json!({"error": "not now"}));
+        }
+        answer
+    }
+}
+
+impl Inner {
+    fn work(&mut self, path: &str, query: &str, key: &str, body: &Value) -> (u16, Value) {
+        match path {
+            "/api/daemon/workspaces" => (200, json!([{"id": WORKSPACE, "name": "Test"}])),
+            "/api/daemon/register" => {
+                let runtime = json!({"id": RUNTIME, "name": "r", "provider": "command", "status": "online"});
+                (200, json!({"runtimes": [runtime], "repos": [], "repos_version": "", "settings": {}}))
+            }
+            "/api/daemon/tasks/claim" => {
+                if let Some(known) = self.claimed.get(key) {
+                    return (200, known.clone());
+                }
+                let tasks: Vec<Value> = self.offered.drain(..).collect();
+                let answer = json!({"tasks": tasks});
+                if !tasks.is_empty() {
+                    self.claimed.insert(key.to_owned(), answer.clone());
+                }
+                (200, answer)
+            }
+            "/api/daemon/orders" => {
+                let after: i64 = query
+                    .split('&')
+                    .find_map(|pair| pair.strip_prefix("after="))
+                    .and_then(|text| text.parse().ok())
+                    .unwrap_or(0);
+                let open: Vec<&Value> =
+                    self.orders.iter().filter(|o| o["position"].as_i64() > Some(after)).collect();
+                let last = open.last().and_then(|o| o["position"].as_i64()).unwrap_or(after);
+                (200, json!({"orders": open, "after": last}))
+            }
+            _ => self.of_task(path, key, body),
+        }
+    }
+
+    fn of_task(&mut self, path: &str, key: &str, body: &Value) -> (u16, Value) {
+        let Some((task, kind)) =
+            path.strip_prefix("/api/daemon/tasks/").and_then(|rest| rest.split_once('/'))
+        else {
+            return (200, json!({"status": "ok"}));
+        };
+        if kind == "messages" {
+            let messages = body["messages"].as_array().cloned().unwrap_or_default();
+            self.messages.extend(messages.into_iter().map(|m| (task.to_owned(), m)));
+            return (200, Value::Null);
+        }
+        if kind == "assignment" {
+            let mut assignment = self.assignments.get(task).cloned().unwrap_or_default();
+            let entered = self.reports.iter().find(|r| r.0 == task && r.1 == "enter-directory");
+            assignment["directory"] = entered.map(|r| r.3["directory"].clone()).unwrap_or_default();
+            return (200, assignment);
+        }
+        if !self.reports.iter().any(|r| r.2 == key) {
+            self.reports.push((task.to_owned(), kind.to_owned(), key.to_owned(), body.clone()));
+        }
+        let grant = match (kind, self.queue) {
+            ("enter-directory", true) => json!({"grant": "queued", "place": 1}),
+            ("enter-directory", false) => json!({"grant": "acquired"}),
+            _ => Value::Null,
+        };
+        (200, json!({"status": "dispatched", "generation": 1, "grant": grant}))
+    }
+}
+
+async fn answer(
+    State(fake): State<Fake>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let key = headers.get("idempotency-key").and_then(|k| k.to_str().ok()).unwrap_or_default().to_owned();
+    let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let query = uri.query().unwrap_or_default();
+    let (status, answer) = fake.respond(&method, uri.path(), query, &key, &body);
+    let idle = answer["tasks"] == json!([]) || answer["orders"] == json!([]);
+    if idle && status == 200 {
+        // The long poll's wait, shortened: an idle daemon must not spin.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    (StatusCode::from_u16(status).expect("a status"), axum::Json(answer)).into_response()
+}
+
+/// A home directory with a daemon.
+pub struct Machine {
+    home: tempfile::TempDir,
+    arguments: Vec<String>,
+    child: Option<tokio::process::Child>,
+    url: String,
+}
+
+impl Machine {
+    pub fn start(fake: &Fake, arguments: &[&str]) -> Self {
+        let home = tempfile::tempdir().expect("a home");
+        let arguments = arguments.iter().map(|a| (*a).to_owned()).collect();
+        // As root, directories of root are open to agents only where the machine's owner says so.
+        std::fs::create_dir_all(home.path().join(".multica")).expect("made");
+        let allowed = json!({"allowed_directories": [home.path().join("repo")]});
+        std::fs::write(home.path().join(".multica/config.json"), allowed.to_string()).expect("written");
+        std::fs::create_dir(home.path().join("repo")).expect("made");
+        let mut machine = Self { home, arguments, child: None, url: fake.url.clone() };
+        machine.start_again(fake);
+        machine
+    }
+
+    pub fn start_again(&mut self, fake: &Fake) {
+        let log = std::fs::File::options().create(true).append(true).open(self.log_path()).expect("a log");
+        let mut command = tokio::process::Command::new(assert_cmd::cargo::cargo_bin("multica"));
+        command.args(["daemon", "start", "--foreground", "--health-port", "0", "--workspaces-root"]);
+        command.arg(self.work_root()).args(&self.arguments);
+        command.env_clear().envs(self.environment()).env("MULTICA_SERVER_URL", &fake.url);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).kill_on_drop(true);
+        self.child = Some(command.spawn().expect("started"));
+    }
+
+    fn environment(&self) -> Vec<(&'static str, String)> {
+        vec![
+            ("HOME", self.home.path().display().to_string()),
+            ("PATH", "/usr/bin:/bin".to_owned()),
+            ("MULTICA_TOKEN", "mul_test".to_owned()),
+            ("MULTICA_DAEMON_ID", "machine-of-the-test".to_owned()),
+            ("MULTICA_SERVER_URL", self.url.clone()),
+            ("MULTICA_LIMITS", LIMITS.to_owned()),
+        ]
+    }
+
+    /// Another command of the same person.
+    pub fn command(&self, words: &[&str]) -> assert_cmd::Command {
+        let mut command = assert_cmd::Command::cargo_bin("multica").expect("built");
+        command.env_clear().envs(self.environment()).current_dir(self.home.path()).args(words);
+        command
+    }
+
+    /// A directory that agents may work in.
+    pub fn repo(&self) -> PathBuf {
+        self.home.path().join("repo")
+    }
+
+    pub fn work_root(&self) -> PathBuf {
+        self.home.path().join("work")
+    }
+
+    fn log_path(&self) -> PathBuf {
+        self.home.path().join("daemon.test.log")
+    }
+
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.log_path()).unwrap_or_default()
+    }
+
+    /// The files of runs that the daemon keeps.
+    pub fn recorded(&self) -> Vec<PathBuf> {
+        let tasks = self.home.path().join(".multica/daemon/tasks");
+        std::fs::read_dir(tasks).map(|all| all.flatten().map(|e| e.path()).collect()).unwrap_or_default()
+    }
+
+    /// As `kill -9` does.
+    pub async fn kill(&mut self) {
+        let mut child = self.child.take().expect("running");
+        child.start_kill().expect("killed");
+        child.wait().await.expect("gone");
+    }
+
+    pub async fn exit_code(&mut self) -> Option<i32> {
+        let child = self.child.as_mut().expect("running");
+        let ended = tokio::time::timeout(Duration::from_secs(60), child.wait()).await;
+        ended.expect("it ends").expect("its exit").code()
+    }
+
+    /// Stops it cleanly, at once.
+    pub async fn stop(mut self) {
+        self.command(&["daemon", "stop", "--now"]).assert().success();
+        assert_eq!(self.exit_code().await, Some(0), "{}", self.log());
+    }
+}
