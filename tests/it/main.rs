@@ -2,7 +2,9 @@
 
 mod agents;
 mod cli;
+mod browser;
 mod daemon;
+mod e2e;
 mod http;
 mod law;
 mod machine;

@@ -97,7 +97,7 @@ impl Served {
             durability: Durability::Waived,
             limits,
             key: [7; 32],
-            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            listener: multica::system::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap(),
             hosts: Vec::new(),
             shutdown: shutdown.clone(),
             world: Arc::new(RealWorld),
