@@ -10,7 +10,7 @@ use std::time::Duration;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
-use crate::client::api::{Api, segment};
+use crate::client::api::{Api, Call, segment};
 use crate::client::error::ClientError;
 use crate::client::feed::{Feed, FeedItem};
 
@@ -198,7 +198,7 @@ async fn tasks_when(
     fact: impl Fn(&[Value]) -> bool,
 ) -> Result<Vec<Value>, DemoError> {
     loop {
-        let mut answer = api.get::<Value>("/api/tasks?limit=50").await?;
+        let mut answer = api.call::<Value>(Call::get("/api/tasks").query("limit", 50)).await?;
         let Value::Array(tasks) = answer["tasks"].take() else { return Err(DemoError::Answer { field: "tasks" }) };
         screen.show(&tasks);
         if fact(&tasks) {

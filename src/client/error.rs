@@ -38,7 +38,7 @@ pub enum ClientError {
         source: reqwest::Error,
     },
     /// The server said no.
-    #[error("the server refused ({status} {code})", status = .0.status, code = .0.code)]
+    #[error("{sentence} ({status} {code})", sentence = .0.sentence, status = .0.status, code = .0.code)]
     Refused(Box<Refused>),
     /// The server's answer isn't what the protocol says.
     #[error("the server's answer to {call} can't be read")]

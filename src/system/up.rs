@@ -132,7 +132,7 @@ pub async fn run(common: &Common, args: &UpArgs, limits: Limits) -> Result<ExitC
     }
     config.write(&plan.profile.config_path())?;
     let connection = Connection {
-        server_url: url.clone(),
+        server_url: url,
         token: Some(SecretString::from(up.bootstrap.token.clone())),
         workspace: Some(up.bootstrap.workspace.to_string()),
         platform: "cli",
@@ -140,41 +140,66 @@ pub async fn run(common: &Common, args: &UpArgs, limits: Limits) -> Result<ExitC
         limits: limits.clone(),
     };
     let api = Api::new(&connection)?;
-    let mut server = tokio::spawn(up.server.run());
-    let (ask, asked) = watch::channel(Shutdown::None);
     let daemon_config = plan.daemon(args, limits)?;
-    let daemon_id = daemon_config.daemon_id.clone();
-    let daemon = (!args.no_daemon).then(|| tokio::spawn(daemon::run(daemon_config, asked)));
-    greet(&api, args.demo).await?;
-    let mut code = ExitCode::SUCCESS;
-    let shown = async {
-        if !args.demo {
-            return std::future::pending().await;
-        }
+    let demo = args.demo.then_some(repository);
+    let mut server = tokio::spawn(up.server.run());
+    let told = serve_people(&api, daemon_config, args, demo.as_deref(), &mut server).await;
+    // Whatever happened: server and database end with this process.
+    stop_server.cancel();
+    let served = if server.is_finished() { Ok(()) } else { server.await.unwrap_or(Err(SystemError::Stopped)) };
+    let stopped = up.embedded.stop().await.map_err(SystemError::from);
+    let code = told?;
+    served?;
+    stopped?;
+    Ok(code)
+}
+
+type ServerTask = tokio::task::JoinHandle<Result<(), SystemError>>;
+
+/// Everything between the server's start and its stop.
+async fn serve_people(
+    api: &Api,
+    config: DaemonConfig,
+    args: &UpArgs,
+    demo: Option<&Path>,
+    server: &mut ServerTask,
+) -> Result<ExitCode, UpError> {
+    let (ask, asked) = watch::channel(Shutdown::None);
+    let daemon_id = config.daemon_id.clone();
+    let mut daemon = (!args.no_daemon).then(|| tokio::spawn(daemon::run(config, asked)));
+    let told = async {
+        greet(api, args.demo).await?;
+        let Some(repository) = demo else {
+            stop_asked(&ask, Shutdown::Drain).await;
+            return Ok(ExitCode::SUCCESS);
+        };
         let live = !args.once && io::stdout().is_terminal();
-        let demo = Demo { repository: &repository, daemon_id: &daemon_id, live, limit: DEMO_LIMIT };
-        demo::run(&api, &demo).await
+        let demo = Demo { repository, daemon_id: &daemon_id, live, limit: DEMO_LIMIT };
+        let outcome = tokio::select! {
+            outcome = demo::run(api, &demo) => outcome?,
+            () = stop_asked(&ask, Shutdown::Now) => return Ok(ExitCode::FAILURE),
+        };
+        let code = show(&outcome);
+        if !args.once {
+            say("The demo is over; its pages stay until you press Ctrl-C.");
+            stop_asked(&ask, Shutdown::Now).await;
+        }
+        Ok(code)
     };
-    tokio::select! {
-        outcome = shown => code = show(&outcome?, args.once),
-        () = stop_asked(&ask, 0) => {}
-        ended = &mut server => ended.map_err(|_| SystemError::Stopped)??,
-    }
-    if args.demo && !args.once && !server.is_finished() && *ask.borrow() == Shutdown::None {
-        say("The demo is over; its pages stay until you press Ctrl-C.");
-        stop_asked(&ask, 0).await;
-    }
-    if args.demo {
+    let result = tokio::select! {
+        result = told => result,
+        ended = server => Err(match ended {
+            Ok(Err(error)) => error.into(),
+            Ok(Ok(())) | Err(_) => SystemError::Stopped.into(),
+        }),
+        ended = ended(&mut daemon) => ended.map(|()| ExitCode::SUCCESS),
+    };
+    if demo.is_some() || result.is_err() {
         ask.send_replace(Shutdown::Now);
     }
-    if let Some(daemon) = daemon {
-        end_daemon(daemon, &ask).await?;
-    }
-    stop_server.cancel();
-    if !server.is_finished() {
-        server.await.map_err(|_| SystemError::Stopped)??;
-    }
-    up.embedded.stop().await.map_err(SystemError::from)?;
+    let ended = end_daemon(&mut daemon, &ask).await;
+    let code = result?;
+    ended?;
     Ok(code)
 }
 
@@ -332,16 +357,16 @@ async fn greet(api: &Api, demo: bool) -> Result<(), UpError> {
     Ok(())
 }
 
-fn show(outcome: &demo::Outcome, once: bool) -> ExitCode {
+fn show(outcome: &demo::Outcome) -> ExitCode {
     for finding in &outcome.findings {
         say(&format!("  found: {finding}"));
     }
     anstream::println!("{}", outcome.line());
-    if outcome.is_as_it_should_be() || !once { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if outcome.is_as_it_should_be() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Waits for signals: after `heard` of them the next means drain, the one after it now.
-async fn stop_asked(ask: &watch::Sender<Shutdown>, heard: u32) {
+/// Waits for a signal and passes on what it means.
+async fn stop_asked(ask: &watch::Sender<Shutdown>, means: Shutdown) {
     let (Ok(mut int), Ok(mut term)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) else {
         return std::future::pending().await;
     };
@@ -349,28 +374,39 @@ async fn stop_asked(ask: &watch::Sender<Shutdown>, heard: u32) {
         _ = int.recv() => {}
         _ = term.recv() => {}
     }
-    ask.send_replace(if heard == 0 { Shutdown::Drain } else { Shutdown::Now });
+    ask.send_replace(means);
 }
 
-/// Waits for the daemon's end; a second signal hurries it.
-async fn end_daemon(
-    mut daemon: tokio::task::JoinHandle<Result<Ended, daemon::DaemonError>>,
-    ask: &watch::Sender<Shutdown>,
-) -> Result<(), UpError> {
+type DaemonTask = Option<tokio::task::JoinHandle<Result<Ended, daemon::DaemonError>>>;
+
+/// Waits for the daemon's own end (`multica daemon stop`, or a failure); for ever where there is none.
+async fn ended(daemon: &mut DaemonTask) -> Result<(), UpError> {
+    let Some(task) = daemon else { return std::future::pending().await };
+    let ended = task.await;
+    *daemon = None;
+    let ended = ended.map_err(|_| SystemError::Stopped)??;
+    tracing::info!(?ended, "the daemon has stopped");
+    if ended == Ended::Superseded {
+        say("A newer process of this daemon has registered; this one stops.");
+    }
+    Ok(())
+}
+
+/// Ends the daemon; a second signal hurries it.
+async fn end_daemon(daemon: &mut DaemonTask, ask: &watch::Sender<Shutdown>) -> Result<(), UpError> {
+    if daemon.is_none() {
+        return Ok(());
+    }
     if *ask.borrow() == Shutdown::None {
         ask.send_replace(Shutdown::Drain);
     }
-    if *ask.borrow() == Shutdown::Drain && !daemon.is_finished() {
+    if *ask.borrow() == Shutdown::Drain {
         say("Stopping: no new claims; what runs may end. Ctrl-C again stops it now.");
     }
     loop {
         tokio::select! {
-            ended = &mut daemon => {
-                let ended = ended.map_err(|_| SystemError::Stopped)??;
-                tracing::info!(?ended, "the daemon has stopped");
-                return Ok(());
-            }
-            () = stop_asked(ask, 1) => {}
+            result = ended(daemon) => return result,
+            () = stop_asked(ask, Shutdown::Now) => {}
         }
     }
 }
