@@ -93,6 +93,9 @@ pub enum UsageError {
     /// `local_directory` without a path.
     #[error("a local_directory needs --local-path")]
     LocalPath,
+    /// A path whose bytes are no UTF-8.
+    #[error("the directory's path isn't UTF-8")]
+    PathNotUtf8,
     /// `github_repo` without a URL.
     #[error("a github_repo needs --url")]
     Url,
@@ -194,6 +197,9 @@ impl CliError {
             Self::NotSignedIn => "Sign in: `multica login --token TOKEN`.".to_owned(),
             Self::Unknown { kind, .. } => unknown_step(kind),
             Self::Ambiguous { .. } => "Use the id.".to_owned(),
+            Self::Usage(UsageError::PathNotUtf8) => {
+                "Rename the directory, or attach it by a symlink whose path is UTF-8.".to_owned()
+            }
             Self::Usage(_) => "See the verb's --help.".to_owned(),
             Self::NoRuntime { found, .. } if found.is_empty() => {
                 "Start a daemon: `multica daemon start`.".to_owned()

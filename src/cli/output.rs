@@ -167,9 +167,16 @@ pub fn text(value: &Value, path: &str) -> String {
     }
     match at {
         Value::Null => String::new(),
-        Value::String(text) => text.clone(),
+        Value::String(text) => plain(text),
         other => other.to_string(),
     }
+}
+
+/// A text as a terminal may show it: what agents and files say can't move the cursor, rename the window or
+/// hide what stands before it. JSON output keeps such characters, escaped.
+pub fn plain(text: &str) -> String {
+    let shown = |c: char| if c.is_control() && c != '\n' && c != '\t' { char::REPLACEMENT_CHARACTER } else { c };
+    text.chars().map(shown).collect()
 }
 
 /// The list inside an answer: bare, or under a key.

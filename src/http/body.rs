@@ -1,4 +1,4 @@
-//! Request bodies and queries: bounded, without NUL, and wrong ones named by their field.
+//! Request bodies, paths and queries: bounded, without NUL, and wrong ones named by their field.
 
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
@@ -110,6 +110,26 @@ impl<T: DeserializeOwned> FromRequestParts<App> for Query<T> {
                 sentence: format!("the query doesn't fit: {}", rejection.body_text()),
             }
         })
+    }
+}
+
+/// The variable parts of a path: readable text without NUL. One that isn't names nothing that could be here.
+pub struct Path<T>(pub T);
+
+impl<T: DeserializeOwned + Send> FromRequestParts<App> for Path<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
+        let bad = || ApiError::Invalid {
+            code: "invalid_path",
+            field: None,
+            sentence: "the path holds bytes that are no text".to_owned(),
+        };
+        if parts.uri.path().contains("%00") {
+            return Err(bad());
+        }
+        let found = axum::extract::Path::<T>::from_request_parts(parts, app).await;
+        found.map(|path| Self(path.0)).map_err(|_| bad())
     }
 }
 

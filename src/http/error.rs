@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 
 use crate::app::AppError;
+use crate::app::writer::check::EventRefusal;
 use crate::domain::{Refusal, RefusalKind};
 use crate::kernel::error_chain::Chain;
 use crate::readmodel::ReadModelError;
@@ -213,6 +214,12 @@ fn app(error: &AppError) -> Shown {
             "Send the same request again in a few seconds.",
         )
         .later(),
+        AppError::Event(EventRefusal::TooLarge { limit, .. }) => Shown::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "too_much_in_one_event",
+            format!("lists, names and references together take more than {limit} bytes"),
+            "Shorten them; long texts belong in descriptions and comments.",
+        ),
         AppError::Corrupt { .. } | AppError::Event(_) | AppError::ReadModel(_) | AppError::Store(_) => {
             internal()
         }

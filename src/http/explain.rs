@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 use super::App;
 use super::auth::Identity;
 use super::error::ApiError;
-use super::objects::task::task;
+use super::objects::task::{last_word, task};
 use super::objects::{Loaded, time};
 use crate::domain::Event;
 use crate::domain::directory::{self, Directory};
 use crate::domain::task::explain::{AgentFacts, Cause, DaemonFacts, Facts, Since, explain};
-use crate::domain::task::{Task, TaskEvent};
+use crate::domain::task::{Status, Task, TaskEvent};
 use crate::kernel::ids::{StreamId, TaskId, WorkspaceId};
 use crate::readmodel::activity::Called;
 use crate::readmodel::{agent_roster, runtime_presence, task_status};
@@ -27,6 +27,8 @@ pub async fn of(app: &App, who: &Identity, id: TaskId) -> Result<Value, ApiError
     let mut events = loaded.events.clone();
     events.extend(directory.iter().flat_map(|directory| directory.events.iter().cloned()));
     let names = Called::load(&app.store, &app.registry, &events).await?;
+    let failed = state.status() == Status::Failed;
+    let detail = if failed { last_word(app, &loaded).await? } else { None };
     let facts = Facts {
         directory: directory.as_ref().map(|directory| &directory.state),
         daemon: daemon(app, who.workspace, state).await?,
@@ -36,7 +38,8 @@ pub async fn of(app: &App, who: &Identity, id: TaskId) -> Result<Value, ApiError
         since: since(&loaded, directory.as_ref()),
         names: &names,
     };
-    let explained = explain(state, &facts);
+    let mut explained = explain(state, &facts);
+    explained.causes.splice(..0, detail.map(|sentence| Cause { sentence, since: None, link: None }));
     Ok(json!({
         "task_id": id, "name": state.name(), "status": state.status().name(),
         "sentence": explained.sentence, "since": time(explained.since),

@@ -1,6 +1,6 @@
 //! `multica project resource`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
@@ -118,14 +118,14 @@ fn whole_reference(
             if reference.local_path.is_none() {
                 return Err(CliError::Usage(UsageError::LocalPath));
             }
-            let mut object = given(session, reference);
+            let mut object = given(session, reference)?;
             if !object.contains_key("daemon_id") {
                 object.insert("daemon_id".to_owned(), Value::from(session.daemon_id()?));
             }
             Ok(object)
         }
         "github_repo" if reference.url.is_none() => Err(CliError::Usage(UsageError::Url)),
-        "github_repo" => Ok(given(session, reference)),
+        "github_repo" => given(session, reference),
         _ if reference.raw.is_some() => Err(CliError::Usage(UsageError::RefForm)),
         other => Err(CliError::Usage(UsageError::Ref(other.to_owned()))),
     }
@@ -136,14 +136,11 @@ fn json_object(text: &str) -> Option<Map<String, Value>> {
 }
 
 /// The members that the flags name.
-fn given(session: &Session, reference: Reference) -> Map<String, Value> {
-    let path = reference.local_path.map(|typed| {
-        let absolute = session.absolute(&typed);
-        if absolute != typed {
-            note(&format!("{} is taken as {}", typed.display(), absolute.display()));
-        }
-        absolute.display().to_string()
-    });
+fn given(session: &Session, reference: Reference) -> Result<Map<String, Value>, CliError> {
+    let path = match reference.local_path {
+        Some(typed) => Some(local_path(session, &typed)?),
+        None => None,
+    };
     let members = [
         ("local_path", path),
         ("daemon_id", reference.daemon_id),
@@ -152,7 +149,18 @@ fn given(session: &Session, reference: Reference) -> Map<String, Value> {
         ("url", reference.url),
         ("ref", reference.raw),
     ];
-    members.into_iter().filter_map(|(key, value)| Some((key.to_owned(), Value::from(value?)))).collect()
+    let given = members.into_iter().filter_map(|(key, value)| Some((key.to_owned(), Value::from(value?))));
+    Ok(given.collect())
+}
+
+/// The absolute path as text. One that is no UTF-8 can't be sent: replacing its bytes would name another
+/// directory.
+fn local_path(session: &Session, typed: &Path) -> Result<String, CliError> {
+    let absolute = session.absolute(typed);
+    if absolute != typed {
+        note(&format!("{} is taken as {}", typed.display(), absolute.display()));
+    }
+    absolute.into_os_string().into_string().map_err(|_| CliError::Usage(UsageError::PathNotUtf8))
 }
 
 async fn list(session: &Session, project: &str) -> Result<(), CliError> {
@@ -185,7 +193,7 @@ async fn update(
     let (path, found) = find(session, project, resource).await?;
     let label = reference.ref_label.clone();
     let whole = reference.raw.as_deref().and_then(json_object);
-    let change = if whole.is_some() { Map::new() } else { given(session, reference) };
+    let change = if whole.is_some() { Map::new() } else { given(session, reference)? };
     if change.is_empty() && whole.is_none() {
         return Err(CliError::Usage(UsageError::NothingToChange));
     }

@@ -183,11 +183,18 @@ async fn show(session: &Session, reference: &str) -> Result<(), CliError> {
             ("PARKED", ago("parked_at")),
             ("STARTED", ago("started_at")),
             ("ENDED", ago("completed_at")),
-            ("FAILURE", text(&task, "failure_reason")),
+            ("FAILURE", failure(&task)),
             ("ERROR", text(&task, "error")),
+            ("NEXT", text(&task, "failure.next_step")),
             ("RESULT", result_text(&task)),
         ],
     )
+}
+
+/// The stable code, with its words where this server knows them.
+fn failure(task: &Value) -> String {
+    let (code, sentence) = (text(task, "failure_reason"), text(task, "failure.sentence"));
+    if sentence.is_empty() { code } else { format!("{code}: {sentence}") }
 }
 
 fn result_text(task: &Value) -> String {

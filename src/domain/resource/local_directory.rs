@@ -111,6 +111,25 @@ impl ResourceType for LocalDirectory {
         reference
     }
 
+    fn overlap(&self, reference: &Map<String, Value>, other: &Map<String, Value>) -> Option<String> {
+        let (own, other) = (read(reference).ok()?, read(other).ok()?);
+        if own.daemon_id != other.daemon_id {
+            return None;
+        }
+        let (inner, outer) = (path::clean(&own.local_path), path::clean(&other.local_path));
+        let how = match () {
+            // One directory has one queue, however many projects it is attached to.
+            () if inner == outer => return None,
+            () if path::is_inside(&inner, &outer) => "lies inside",
+            () if path::is_inside(&outer, &inner) => "holds",
+            () => return None,
+        };
+        Some(format!(
+            "the directory {how} `{}`, which is attached too: runs in both can change the same files at once",
+            other.local_path
+        ))
+    }
+
     fn daemon(&self, reference: &Map<String, Value>) -> Option<String> {
         text(reference, "daemon_id").ok().flatten()
     }

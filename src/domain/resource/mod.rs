@@ -72,6 +72,11 @@ pub trait ResourceType: Sync {
         reference
     }
 
+    /// What people are told when another one of this type is attached too, where that matters.
+    fn overlap(&self, _reference: &Map<String, Value>, _other: &Map<String, Value>) -> Option<String> {
+        None
+    }
+
     /// The daemon whose machine it is on, if it is on one.
     fn daemon(&self, _reference: &Map<String, Value>) -> Option<String> {
         None

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{Loaded, Texts, ids, load, time};
 use crate::domain::directory::{self, Directory};
 use crate::domain::task::{
-    self, Ending, Outcome, ParkedBecause, Phase, Status, Task, TaskEvent, Trigger, Usage,
+    self, Ending, Outcome, ParkedBecause, Phase, Status, Task, TaskEvent, Trigger, Usage, failure,
 };
 use crate::domain::{ContentRef, Event};
 use crate::http::App;
@@ -44,6 +44,16 @@ pub async fn task_values(
     let texts = Texts::load(app, ids(tasks.iter().flat_map(|task| task_texts(task)))).await?;
     let waits = Waits::load(app, workspace, tasks).await?;
     Ok(tasks.iter().map(|task| task_value(workspace, task, &texts, &waits)).collect())
+}
+
+/// What a task that is over said last: its output, or what went wrong exactly; none when it said nothing.
+///
+/// # Errors
+/// What went wrong with the database.
+pub async fn last_word(app: &App, task: &Loaded<Task>) -> Result<Option<String>, ApiError> {
+    let Some(reference) = task_texts(task).pop() else { return Ok(None) };
+    let texts = Texts::load(app, vec![reference.id]).await?;
+    Ok(Some(texts.of(reference).to_owned()).filter(|text| !text.is_empty()))
 }
 
 fn task_texts(task: &Loaded<Task>) -> Vec<&ContentRef> {
@@ -195,7 +205,13 @@ fn task_value(workspace: WorkspaceId, task: &Loaded<Task>, texts: &Texts, waits:
         "delivered_comment_ids": [], "chat_session_id": null, "autopilot_run_id": null, "kind": kind,
         "usage": times.usage.values().flatten().collect::<Vec<_>>(),
     });
+    let known = value["failure_reason"].as_str().and_then(failure::find);
+    let failure = known.map(|known| {
+        json!({"code": known.code, "sentence": known.sentence, "next_step": known.next_step,
+            "retryable": known.retryable})
+    });
     let ours = json!({
+        "failure": failure,
         "name": state.name(), "generation": state.generation, "issue_key": facts.issue_key,
         "agent_name": facts.agent_name, "provider": facts.provider, "daemon_id": facts.daemon,
         "project_id": facts.project, "run": facts.run, "waiting": waits.of(task),

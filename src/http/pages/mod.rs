@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::Router;
-use axum::extract::{FromRequestParts, Path, State};
+use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
@@ -20,7 +20,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::auth::Identity;
-use super::body::Query;
+use super::body::{Path, Query};
 use super::error::ApiError;
 use super::idempotency::Call;
 use super::routes::{agents, directories, issues, projects, tasks, workspaces};
@@ -63,11 +63,12 @@ impl IntoResponse for PageError {
             return (StatusCode::UNAUTHORIZED, web::sign_in::needed()).into_response();
         }
         let shown = self.0.problem();
-        (
-            StatusCode::from_u16(shown.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
-            web::layout::problem(&shown.title, &shown.detail, &shown.next_step),
-        )
-            .into_response()
+        let page = web::layout::problem(&shown.title, &shown.detail, &shown.next_step);
+        // Status and headers are the API's: a 503 says when to come back, a failure is logged.
+        let (mut parts, _) = self.0.into_response().into_parts();
+        parts.headers.remove(header::CONTENT_TYPE);
+        parts.headers.remove(header::CONTENT_LENGTH);
+        (parts.status, parts.headers, page).into_response()
     }
 }
 

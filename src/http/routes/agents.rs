@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Deserialize;
@@ -17,7 +17,7 @@ use crate::domain::workspace::Role;
 use crate::fold::runtime_presence::DaemonRow;
 use crate::http::App;
 use crate::http::auth::Identity;
-use crate::http::body::{Body, Query};
+use crate::http::body::{Body, Path, Query};
 use crate::http::error::ApiError;
 use crate::http::idempotency::{Call, at, content};
 use crate::http::objects::project::{agent_values, agents as load_agents};

@@ -4,7 +4,7 @@
 //! never by polling the database; a claim whose assignment can't be built is answered without it.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ use crate::app::task_claim::TaskClaim;
 use crate::http::App;
 use crate::http::assign::build;
 use crate::http::auth::Identity;
-use crate::http::body::{Body, Query};
+use crate::http::body::{Body, Path, Query};
 use crate::http::error::ApiError;
 use crate::http::idempotency::{Call, at};
 use crate::kernel::ids::{RuntimeId, TaskId};

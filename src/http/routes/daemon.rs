@@ -1,7 +1,7 @@
 //! Daemons: they register, beat, drain, sign off, get orders.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -16,11 +16,13 @@ use crate::fold::daemon_orders::{OrderKind, OrderRow};
 use crate::fold::runtime_presence::DaemonRow;
 use crate::http::App;
 use crate::http::auth::Identity;
-use crate::http::body::{Body, Query};
+use crate::http::body::{Body, Path, Query};
 use crate::http::error::ApiError;
 use crate::http::idempotency::{Call, at};
 use crate::kernel::digest;
-use crate::kernel::ids::{Incarnation, MachineId, OrderId, RuntimeId, StreamId, TaskId, digest_uuid};
+use crate::kernel::ids::{
+    Incarnation, MachineId, OrderId, RuntimeId, StreamId, TaskId, WorkspaceId, digest_uuid,
+};
 use crate::readmodel::found::Found;
 use crate::readmodel::{access, daemon_orders, directory_queue, runtime_presence, task_status};
 use crate::store::heartbeat;
@@ -41,8 +43,14 @@ pub async fn workspaces(State(app): State<App>, who: Identity) -> Result<Json<Va
 }
 
 /// `GET /api/daemon/workspaces/{id}/runtime-profiles`: there are none.
-pub async fn runtime_profiles(_who: Identity, Path(path): Path<String>) -> Json<Value> {
-    Json(json!({"workspace_id": path, "runtime_profiles": []}))
+pub async fn runtime_profiles(
+    State(app): State<App>,
+    who: Identity,
+    Path(path): Path<String>,
+) -> Result<Json<Value>, ApiError> {
+    let wanted: WorkspaceId = id(&path, "id")?;
+    super::workspaces::visible(&app, &who, wanted).await?;
+    Ok(Json(json!({"workspace_id": wanted, "runtime_profiles": []})))
 }
 
 /// `POST /api/daemon/register`.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use serde_json::{Value, json};
 
 use super::id;
@@ -11,6 +11,7 @@ use crate::domain::workspace::Role;
 use crate::fold::directory_queue::DirectoryRow;
 use crate::http::App;
 use crate::http::auth::{Caller, Identity};
+use crate::http::body::Path;
 use crate::http::error::ApiError;
 use crate::http::objects::time;
 use crate::kernel::ids::{DirectoryId, MachineId, TaskId, UserId};

@@ -1,11 +1,11 @@
 //! Issues and comments.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{bounded, id, optional_id, said};
 use crate::app::issue_write::{IssueComment, IssueCreate, IssueUpdate};
@@ -15,7 +15,7 @@ use crate::domain::issue::{Assignee, Author};
 use crate::domain::task::Trigger;
 use crate::http::App;
 use crate::http::auth::{Caller, Identity};
-use crate::http::body::{Body, Query};
+use crate::http::body::{Body, Path, Query};
 use crate::http::error::ApiError;
 use crate::http::idempotency::{Call, at, content};
 use crate::http::objects::issue::{comment_values, issue, issue_values, issues};
@@ -29,8 +29,8 @@ pub struct Filter {
     status: Option<String>,
     project_id: Option<String>,
     assignee_id: Option<String>,
-    limit: Option<i64>,
-    offset: Option<i64>,
+    limit: Option<u32>,
+    offset: Option<u32>,
 }
 
 /// Newest first.
@@ -43,8 +43,8 @@ pub async fn list(
         status: filter.status,
         project: optional_id(filter.project_id.as_deref(), "project_id")?,
         assignee: optional_id(filter.assignee_id.as_deref(), "assignee_id")?,
-        limit: filter.limit.unwrap_or(200).clamp(1, 1_000),
-        offset: filter.offset.unwrap_or(0).max(0),
+        limit: i64::from(filter.limit.unwrap_or(200).clamp(1, 1_000)),
+        offset: i64::from(filter.offset.unwrap_or(0)),
     };
     let ids = issue_board::ids(&app.store, &app.registry, who.workspace, &wanted).await?;
     let loaded = issues(&app, who.workspace, &ids).await?;
@@ -161,6 +161,56 @@ pub async fn create(State(app): State<App>, call: Call, body: Body<NewIssue>) ->
     Ok(at(done.position, (StatusCode::CREATED, Json(value))))
 }
 
+/// The members of a change: an absent one keeps the value, null takes it away.
+struct Change<'a>(&'a Map<String, Value>);
+
+impl<'a> Change<'a> {
+    /// Refuses what is no object, and texts that are something else: it would look like a change that
+    /// was made.
+    fn read(body: &'a Value) -> Result<Self, ApiError> {
+        let members = body.as_object().ok_or_else(|| ApiError::Invalid {
+            code: "invalid_body",
+            field: None,
+            sentence: "the body is no JSON object".to_owned(),
+        })?;
+        for name in
+            ["title", "description", "project_id", "status", "priority", "assignee_type", "assignee_id"]
+        {
+            if members.get(name).is_some_and(|value| !value.is_string() && !value.is_null()) {
+                return Err(Self::wrong(name, "a text"));
+            }
+        }
+        Ok(Self(members))
+    }
+
+    fn wrong(name: &str, wanted: &str) -> ApiError {
+        let sentence = format!("the body doesn't fit: `{name}` isn't {wanted}");
+        ApiError::Invalid { code: "invalid_body", field: Some(name.to_owned()), sentence }
+    }
+
+    fn names(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    fn text(&self, name: &str) -> Option<&'a str> {
+        self.0.get(name).and_then(Value::as_str)
+    }
+
+    fn given(&self, name: &str) -> Option<&'a Value> {
+        self.0.get(name).filter(|value| !value.is_null())
+    }
+
+    fn number(&self, name: &str) -> Result<Option<i64>, ApiError> {
+        let number = |value: &Value| value.as_i64().ok_or_else(|| Self::wrong(name, "a whole number"));
+        self.given(name).map(number).transpose()
+    }
+
+    fn flag(&self, name: &str) -> Result<bool, ApiError> {
+        let flag = |value: &Value| value.as_bool().ok_or_else(|| Self::wrong(name, "true or false"));
+        self.given(name).map_or(Ok(false), flag)
+    }
+}
+
 /// `PUT /api/issues/{id}`: absent fields keep their value; null unassigns.
 pub async fn update(
     State(app): State<App>,
@@ -170,8 +220,9 @@ pub async fn update(
 ) -> Result<Response, ApiError> {
     let wanted = named(&app, call.who.workspace, &path).await?;
     let before = issue(&app, call.who.workspace, wanted).await?;
-    let text = |name: &str| body.value.get(name).and_then(Value::as_str);
-    if let Some(expected) = body.value.get("expected_revision").and_then(Value::as_i64) {
+    let asked = Change::read(&body.value)?;
+    let text = |name: &str| asked.text(name);
+    if let Some(expected) = asked.number("expected_revision")? {
         let actual = before.events.last().map_or(0, |event| i64::from(event.version));
         if expected != actual {
             return Err(Refusal::conflict(
@@ -182,12 +233,12 @@ pub async fn update(
             .into());
         }
     }
-    let reassigned = if body.value.get("assignee_type").is_some() || body.value.get("assignee_id").is_some() {
+    let reassigned = if asked.names("assignee_type") || asked.names("assignee_id") {
         Some(assignee(text("assignee_type"), text("assignee_id"))?)
     } else {
         None
     };
-    let suppressed = body.value.get("suppress_run").and_then(Value::as_bool).unwrap_or(false);
+    let suppressed = asked.flag("suppress_run")?;
     let run = if suppressed {
         None
     } else {

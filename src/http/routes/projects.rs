@@ -1,26 +1,27 @@
 //! Projects and their resources.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{id, said};
+use super::{bounded, id, said};
 use crate::app::daemon_write::DaemonWrite;
 use crate::app::project_write::ProjectWrite;
 use crate::domain::daemon::{DaemonCommand, ProbeOutcome};
-use crate::domain::project::{NewResource, ProjectCommand};
+use crate::domain::project::{NewResource, Project, ProjectCommand};
 use crate::domain::resource::{self, MachineFacts};
 use crate::domain::{NewContent, Refusal, RefusalKind};
 use crate::http::App;
 use crate::http::auth::Identity;
-use crate::http::body::{Body, Query};
+use crate::http::body::{Body, Path, Query};
 use crate::http::error::ApiError;
 use crate::http::idempotency::{Call, at, content};
+use crate::http::objects::Loaded;
 use crate::http::objects::project::{one_resource, project, project_values, projects, resource_values};
-use crate::kernel::ids::{OrderId, ProjectId, ResourceId};
+use crate::kernel::ids::{OrderId, ProjectId, ResourceId, WorkspaceId};
 use crate::readmodel::{project_resources, runtime_presence};
 use crate::store::read;
 use crate::wire::daemon::DIRECTORY_QUEUE;
@@ -94,7 +95,7 @@ pub async fn create(
     call.who.user()?;
     let asked = body.value;
     let title = content(&app, said(&app, &asked.title, "title")?);
-    let description = optional_text(&app, asked.description);
+    let description = optional_text(&app, asked.description)?;
     let with_resources = asked.resources.is_some();
     let mut resources = Vec::new();
     for (index, resource) in asked.resources.unwrap_or_default().into_iter().enumerate() {
@@ -119,8 +120,9 @@ pub async fn create(
     Ok(at(done.position, (StatusCode::CREATED, Json(value))))
 }
 
-fn optional_text(app: &App, text: Option<String>) -> Option<NewContent> {
-    text.filter(|text| !text.is_empty()).map(|text| content(app, text))
+fn optional_text(app: &App, text: Option<String>) -> Result<Option<NewContent>, ApiError> {
+    let text = text.filter(|text| !text.is_empty());
+    text.map(|text| Ok(content(app, bounded(app, &text, "description")?))).transpose()
 }
 
 async fn write(
@@ -171,7 +173,10 @@ pub async fn update(
         Some(title) => Some(content(&app, said(&app, &title, "title")?)),
         None => None,
     };
-    let description = asked.description.map(|text| content(&app, text));
+    let description = match asked.description {
+        Some(text) => Some(content(&app, bounded(&app, &text, "description")?)),
+        None => None,
+    };
     let command = ProjectCommand::Update {
         title: title.as_ref().map(|text| text.reference.clone()),
         description: description.as_ref().map(|text| text.reference.clone()),
@@ -222,7 +227,8 @@ pub async fn attach(
     let done = write(&app, &call, "resource.attach", &body.raw, to, command, Vec::new()).await?;
     let attached: ResourceId = of_result(&done.result, "resource")?;
     let loaded = project(&app, call.who.workspace, to).await?;
-    let value = one_resource(call.who.workspace, &loaded, attached)?;
+    let mut value = one_resource(call.who.workspace, &loaded, attached)?;
+    value["warnings"] = json!(warnings(&app, call.who.workspace, &loaded, attached).await?);
     Ok(at(done.position, (StatusCode::CREATED, Json(value))))
 }
 
@@ -265,7 +271,25 @@ pub async fn update_resource(
     };
     let done = write(&app, &call, "resource.update", &body.raw, of, command, Vec::new()).await?;
     let loaded = project(&app, call.who.workspace, of).await?;
-    Ok(at(done.position, Json(one_resource(call.who.workspace, &loaded, which)?)))
+    let mut value = one_resource(call.who.workspace, &loaded, which)?;
+    value["warnings"] = json!(warnings(&app, call.who.workspace, &loaded, which).await?);
+    Ok(at(done.position, Json(value)))
+}
+
+/// What people should know of a resource beside the others of its type: allowed, and maybe not meant.
+async fn warnings(
+    app: &App,
+    workspace: WorkspaceId,
+    of: &Loaded<Project>,
+    which: ResourceId,
+) -> Result<Vec<String>, ApiError> {
+    let Some(own) = of.state.resource(which) else { return Ok(Vec::new()) };
+    let kind = resource::find(&own.resource_type)?;
+    let ids = project_resources::ids(&app.store, &app.registry, workspace, None, None).await?;
+    let loaded = projects(app, workspace, &ids).await?;
+    let others = loaded.iter().flat_map(|project| &project.state.resources);
+    let same_type = others.filter(|other| other.id != which && other.resource_type == own.resource_type);
+    Ok(same_type.filter_map(|other| kind.overlap(&own.resource_ref, &other.resource_ref)).collect())
 }
 
 /// `DELETE /api/projects/{id}/resources/{rid}`.

@@ -4,7 +4,7 @@
 //! redacted and bounded before they are stored; a public daemon's replay of an ending is never an error.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ use crate::domain::NewContent;
 use crate::domain::task::{Phase, Status, Task};
 use crate::http::App;
 use crate::http::auth::{Caller, Identity};
-use crate::http::body::{Body, typed};
+use crate::http::body::{Body, Path, typed};
 use crate::http::error::ApiError;
 use crate::http::idempotency::{Call, at, content};
 use crate::http::objects::Loaded;

@@ -1,7 +1,7 @@
 //! Tasks: lists, one by any reference, its transcript, its story, its end.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use crate::domain::task::{Status, TaskEvent};
 use crate::domain::{Envelope, Event, StreamKey};
 use crate::http::App;
 use crate::http::auth::Identity;
-use crate::http::body::Query;
+use crate::http::body::{Path, Query};
 use crate::http::error::ApiError;
 use crate::http::idempotency::{Call, at};
 use crate::http::objects::task::{task, task_values, tasks};
@@ -34,7 +34,7 @@ pub struct Filter {
     project_id: Option<String>,
     agent_id: Option<String>,
     issue_id: Option<String>,
-    limit: Option<i64>,
+    limit: Option<u32>,
 }
 
 /// Newest first.
@@ -53,7 +53,7 @@ pub async fn list(
         project: optional_id(filter.project_id.as_deref(), "project_id")?,
         agent: optional_id(filter.agent_id.as_deref(), "agent_id")?,
         issue: optional_id(filter.issue_id.as_deref(), "issue_id")?,
-        limit: filter.limit.unwrap_or(200).clamp(1, 1_000),
+        limit: i64::from(filter.limit.unwrap_or(200).clamp(1, 1_000)),
     };
     let values = listed(&app, who.workspace, &wanted).await?;
     Ok(Json(json!({"total": values.len(), "tasks": values})))

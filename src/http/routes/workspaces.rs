@@ -1,7 +1,7 @@
 //! Who one is, workspaces, members, tokens.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use jiff::{SignedDuration, Timestamp};
@@ -15,7 +15,7 @@ use crate::domain::workspace::{TokenHolder, WorkspaceCommand};
 use crate::fold::access::WorkspaceRow;
 use crate::http::App;
 use crate::http::auth::{Caller, Identity};
-use crate::http::body::Body;
+use crate::http::body::{Body, Path};
 use crate::http::error::ApiError;
 use crate::http::idempotency::{Call, at};
 use crate::http::objects::{Texts, ids, time};
@@ -71,7 +71,11 @@ pub async fn get(
     values.into_iter().next().map(Json).ok_or(ApiError::NotFound("workspace"))
 }
 
-async fn visible(app: &App, who: &Identity, wanted: WorkspaceId) -> Result<(), ApiError> {
+/// Lets pass whoever is a member of that workspace, or works in it.
+///
+/// # Errors
+/// `not_found`.
+pub async fn visible(app: &App, who: &Identity, wanted: WorkspaceId) -> Result<(), ApiError> {
     if wanted == who.workspace {
         return Ok(());
     }

@@ -50,6 +50,7 @@ impl Answer {
 
 /// A served database.
 pub struct Served {
+    pub app: multica::http::App,
     pub address: SocketAddr,
     pub token: String,
     pub workspace: WorkspaceId,
@@ -105,8 +106,9 @@ impl Served {
         let server = Server::start(setup).await.unwrap();
         let Bootstrap { workspace, token, .. } = bootstrap(server.app(), "Ada", None).await.unwrap();
         let address = server.address();
+        let app = server.app().clone();
         let serving = tokio::spawn(server.run());
-        Self { address, token, workspace, shutdown, serving, db }
+        Self { app, address, token, workspace, shutdown, serving, db }
     }
 
     /// Stops the server and checks that the log is whole and the read models equal their rebuild.

@@ -1,7 +1,9 @@
 //! The HTTP API, asked as its clients ask it: raw requests against a served database of one's own.
 
+mod bad_input;
 mod client;
 mod edges;
+mod every_route;
 mod feed;
 mod life;
 mod parking;
