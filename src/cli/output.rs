@@ -175,7 +175,8 @@ pub fn text(value: &Value, path: &str) -> String {
 /// A text as a terminal may show it: what agents and files say can't move the cursor, rename the window or
 /// hide what stands before it. JSON output keeps such characters, escaped.
 pub fn plain(text: &str) -> String {
-    let shown = |c: char| if c.is_control() && c != '\n' && c != '\t' { char::REPLACEMENT_CHARACTER } else { c };
+    let shown =
+        |c: char| if c.is_control() && c != '\n' && c != '\t' { char::REPLACEMENT_CHARACTER } else { c };
     text.chars().map(shown).collect()
 }
 
@@ -202,6 +203,12 @@ mod tests {
         assert_eq!(told("2026-05-01T09:00:00Z"), "3h ago");
         assert_eq!(told("2026-04-28T12:00:00Z"), "3d ago");
         assert_eq!(told("2026-05-01T12:10:00Z"), "in 10m");
+    }
+
+    #[test]
+    fn what_agents_say_cannot_command_a_terminal() {
+        let said = serde_json::json!({"said": "a\u{1b}]0;owned\u{7}b\u{9b}2J\r\n\tc"});
+        assert_eq!(text(&said, "said"), "a\u{fffd}]0;owned\u{fffd}b\u{fffd}2J\u{fffd}\n\tc");
     }
 
     #[test]

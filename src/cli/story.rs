@@ -68,7 +68,12 @@ fn story_line(entry: &Entry, recorded: Option<Timestamp>, who: usize) -> String 
 /// A line of the feed.
 pub fn feed_line(entry: &Entry) -> String {
     let clock = entry.recorded_at.parse::<Timestamp>().map_or_else(|_| entry.recorded_at.clone(), clock);
-    format!("{DIM}{:>7}{DIM:#}  {clock}  {DIM}{}{DIM:#}  {}", entry.position, actor(entry), plain(&entry.text))
+    format!(
+        "{DIM}{:>7}{DIM:#}  {clock}  {DIM}{}{DIM:#}  {}",
+        entry.position,
+        actor(entry),
+        plain(&entry.text)
+    )
 }
 
 fn actor(entry: &Entry) -> String {

@@ -1,7 +1,7 @@
 //! Request bodies, paths and queries: bounded, without NUL, and wrong ones named by their field.
 
 use axum::body::Bytes;
-use axum::extract::rejection::BytesRejection;
+use axum::extract::rejection::{BytesRejection, FailedToBufferBody};
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
@@ -23,18 +23,31 @@ impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
+        let Raw(bytes) = Raw::from_request(request, app).await?;
+        let raw = parse(&bytes)?;
+        let value = typed(&raw)?;
+        Ok(Self { value, raw })
+    }
+}
+
+/// A body as it came, bounded.
+pub struct Raw(pub Bytes);
+
+impl FromRequest<App> for Raw {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
         let limit = app.limits.body_bytes;
-        let bytes = Bytes::from_request(request, app).await.map_err(|rejection| match rejection {
-            BytesRejection::FailedToBufferBody(_) => ApiError::TooLarge { limit },
+        Bytes::from_request(request, app).await.map(Self).map_err(|rejection| match rejection {
+            BytesRejection::FailedToBufferBody(FailedToBufferBody::LengthLimitError(_)) => {
+                ApiError::TooLarge { limit }
+            }
             _ => ApiError::Invalid {
                 code: "unreadable_body",
                 field: None,
                 sentence: "the body could not be read".to_owned(),
             },
-        })?;
-        let raw = parse(&bytes)?;
-        let value = typed(&raw)?;
-        Ok(Self { value, raw })
+        })
     }
 }
 

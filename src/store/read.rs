@@ -46,6 +46,8 @@ pub async fn range_in(
     after: i64,
     limit: i64,
 ) -> Result<Vec<RawEvent>, StoreError> {
+    // A cursor is what a client sends: the highest number there is must not overflow here or in SQL.
+    let after = after.min(i64::MAX - limit.max(0) - 1);
     let rows = client.query(include_str!("sql/read_range.sql"), &[&LOG, &after, &limit]).await?;
     let mut events = Vec::with_capacity(rows.len());
     let mut expected = after + 1;

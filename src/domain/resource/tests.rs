@@ -210,3 +210,18 @@ proptest::proptest! {
         proptest::prop_assert!(!last_segment(&path).is_empty() || path.is_empty());
     }
 }
+
+#[test]
+fn a_directory_inside_or_around_another_of_the_same_machine_is_told() {
+    let local = find("local_directory").unwrap();
+    let at = |path: &str, daemon: &str| object(json!({"local_path": path, "daemon_id": daemon}));
+    let own = at("/srv/game", "d");
+    for (other, told) in [("/srv", "lies inside"), ("/srv/game/../game/engine/", "holds")] {
+        let said = local.overlap(&own, &at(other, "d")).unwrap();
+        assert!(said.contains(told) && said.contains(other), "{said}");
+        assert_eq!(local.overlap(&own, &at(other, "elsewhere")), None);
+    }
+    for other in ["/srv/game", "/srv//game/", "/srv/gamer", "/srv/ga"] {
+        assert_eq!(local.overlap(&own, &at(other, "d")), None, "{other}");
+    }
+}

@@ -140,7 +140,8 @@ async fn tasks_page(State(app): State<App>, reader: Result<Reader, PageError>) -
     let titles = titles(&app, &who).await?;
     let active = listed(&app, &who, json!({"active": true, "limit": 200})).await?;
     let over = listed(&app, &who, json!({"status": "completed,failed,cancelled", "limit": 100})).await?;
-    let rows = |tasks: &[Value]| -> Vec<_> { tasks.iter().map(|task| facts::task_row(task, &titles)).collect() };
+    let rows =
+        |tasks: &[Value]| -> Vec<_> { tasks.iter().map(|task| facts::task_row(task, &titles)).collect() };
     Ok(web::tasks::page(&frame, &rows(&active), &rows(&over)))
 }
 

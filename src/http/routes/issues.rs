@@ -65,6 +65,16 @@ pub async fn named(app: &App, workspace: WorkspaceId, reference: &str) -> Result
         .ok_or(ApiError::NotFound("issue"))
 }
 
+/// [`named`], for routes that don't load the issue themselves.
+///
+/// # Errors
+/// `not_found`, also for one of another workspace.
+pub async fn there(app: &App, workspace: WorkspaceId, reference: &str) -> Result<IssueId, ApiError> {
+    let wanted = named(app, workspace, reference).await?;
+    issue(app, workspace, wanted).await?;
+    Ok(wanted)
+}
+
 async fn shown(app: &App, workspace: WorkspaceId, id: IssueId) -> Result<Value, ApiError> {
     let loaded = issue(app, workspace, id).await?;
     issue_values(app, workspace, &[loaded]).await?.pop().ok_or(ApiError::NotFound("issue"))

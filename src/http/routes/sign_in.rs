@@ -1,7 +1,6 @@
 //! Sign-in by a link that works once: the page posts its code, so that looking at a link uses nothing up.
 
 use axum::Json;
-use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -10,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::http::App;
 use crate::http::auth::{COOKIE, Identity, comes_from_our_page, session_cookie};
-use crate::http::body::Query;
+use crate::http::body::{Query, Raw};
 use crate::http::error::ApiError;
 use crate::http::token;
 use crate::kernel::digest;
@@ -57,7 +56,11 @@ pub async fn page(Query(asked): Query<Code>) -> Response {
 }
 
 /// `POST /sign-in`: uses the code up and opens a session.
-pub async fn sign_in(State(app): State<App>, headers: HeaderMap, body: Bytes) -> Result<Response, ApiError> {
+pub async fn sign_in(
+    State(app): State<App>,
+    headers: HeaderMap,
+    Raw(body): Raw,
+) -> Result<Response, ApiError> {
     if headers.contains_key(header::ORIGIN) && !comes_from_our_page(&headers) {
         return Err(ApiError::Forbidden {
             code: "foreign_page",

@@ -17,8 +17,8 @@ use crate::http::body::{Path, Query};
 use crate::http::error::ApiError;
 use crate::http::idempotency::{Call, at};
 use crate::http::objects::task::{task, task_values, tasks};
-use crate::kernel::ids::{DirectoryId, TaskId, WorkspaceId};
-use crate::readmodel::{activity, task_status};
+use crate::kernel::ids::{AgentId, DirectoryId, TaskId, WorkspaceId};
+use crate::readmodel::{activity, agent_roster, task_status};
 use crate::store::{read, transcript};
 
 /// Statuses of tasks that aren't over.
@@ -76,7 +76,7 @@ pub async fn of_issue(
     who: Identity,
     Path(path): Path<String>,
 ) -> Result<Json<Vec<Value>>, ApiError> {
-    let issue = issues::named(&app, who.workspace, &path).await?;
+    let issue = issues::there(&app, who.workspace, &path).await?;
     let wanted = task_status::Wanted { issue: Some(issue.0), limit: 1_000, ..task_status::Wanted::default() };
     Ok(Json(listed(&app, who.workspace, &wanted).await?))
 }
@@ -87,7 +87,7 @@ pub async fn active_of_issue(
     who: Identity,
     Path(path): Path<String>,
 ) -> Result<Json<Value>, ApiError> {
-    let issue = issues::named(&app, who.workspace, &path).await?;
+    let issue = issues::there(&app, who.workspace, &path).await?;
     let wanted = task_status::Wanted {
         statuses: ACTIVE.iter().map(|status| status.name().to_owned()).collect(),
         issue: Some(issue.0),
@@ -103,8 +103,11 @@ pub async fn of_agent(
     who: Identity,
     Path(path): Path<String>,
 ) -> Result<Json<Vec<Value>>, ApiError> {
+    let agent: AgentId = id(&path, "id")?;
+    let known = agent_roster::of(&app.store, &app.registry, who.workspace, agent).await?;
+    known.ok_or(ApiError::NotFound("agent"))?;
     let wanted =
-        task_status::Wanted { agent: Some(id(&path, "id")?), limit: 1_000, ..task_status::Wanted::default() };
+        task_status::Wanted { agent: Some(agent.0), limit: 1_000, ..task_status::Wanted::default() };
     Ok(Json(listed(&app, who.workspace, &wanted).await?))
 }
 

@@ -1,5 +1,6 @@
 //! The whole product: real PostgreSQL, server, daemon, supervisors, agents, CLI.
 
+mod bad_input;
 mod crowd;
 mod demo;
 pub mod installation;

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::installation::Installation;
 
 /// Every path below a directory with its content, links as their targets.
-fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+pub fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut open = vec![folder.to_owned()];
     while let Some(next) = open.pop() {

@@ -11,10 +11,10 @@ use super::client::{Answer, DAEMON, Scene, Served, limits, raw, registration};
 async fn wire(served: &Served, bytes: &[u8]) -> String {
     let mut stream = tokio::net::TcpStream::connect(served.address).await.unwrap();
     stream.write_all(bytes).await.unwrap();
-    let mut answer = Vec::new();
-    let read = tokio::time::timeout(Duration::from_secs(20), stream.read_to_end(&mut answer)).await;
-    read.expect("an answer in time").unwrap();
-    String::from_utf8_lossy(&answer).lines().next().unwrap_or_default().to_owned()
+    let mut answer = vec![0; 64];
+    let read = tokio::time::timeout(Duration::from_secs(20), stream.read(&mut answer)).await;
+    let read = read.expect("an answer in time").unwrap();
+    String::from_utf8_lossy(&answer[..read]).lines().next().unwrap_or_default().to_owned()
 }
 
 async fn sent(served: &Served, path: &str, body: &[u8]) -> Answer {
@@ -118,9 +118,14 @@ async fn bodies_that_are_no_json_objects_of_the_right_form_are_refused() {
         );
     }
     scene.issue("One").await;
-    for body in [json!([]), json!("x"), json!({"title": 5}), json!({"status": ["done"]}),
-        json!({"expected_revision": "1"}), json!({"suppress_run": "no"})]
-    {
+    for body in [
+        json!([]),
+        json!("x"),
+        json!({"title": 5}),
+        json!({"status": ["done"]}),
+        json!({"expected_revision": "1"}),
+        json!({"suppress_run": "no"}),
+    ] {
         let answer = served.send(&served.token, "PUT", "/api/issues/LOCA-1", Some(&body), &[]).await;
         assert_eq!(answer.problem(400), "invalid_body", "{body}");
     }
@@ -173,7 +178,10 @@ async fn requests_that_are_no_http_end_and_the_server_lives_on() {
     let served = Served::new().await;
     assert!(wire(&served, b"\x16\x03\x01\x02\x00garbage\r\n\r\n").await.contains("400"));
     assert!(wire(&served, b"GET / HTTP/1.1\r\n\r\n").await.contains("421"));
-    let twice = format!("GET /health HTTP/1.1\r\nHost: {0}\r\nHost: evil\r\nConnection: close\r\n\r\n", served.address);
+    let twice = format!(
+        "GET /health HTTP/1.1\r\nHost: {0}\r\nHost: evil\r\nConnection: close\r\n\r\n",
+        served.address
+    );
     let twice = wire(&served, twice.as_bytes()).await;
     assert!(!twice.contains(" 500"), "{twice}");
     let chunks = format!(
@@ -187,9 +195,11 @@ async fn requests_that_are_no_http_end_and_the_server_lives_on() {
         let answer = raw(served.address, "POST", "/api/projects", &headers, br#"{"title":"x"}"#).await;
         assert_eq!(answer.problem(400), "invalid_idempotency_key");
     }
+    let long = vec![b'x'; limits().body_bytes + 1];
+    assert_eq!(raw(served.address, "POST", "/sign-in", &[], &long).await.problem(413), "body_too_large");
+    assert_eq!(raw(served.address, "POST", "/sign-in", &[], b"\xff=\0").await.problem(400), "invalid_field");
     for method in ["PATCH", "TRACE", "OPTIONS", "CONNECTED"] {
-        let answer =
-            raw(served.address, method, "/api/projects", &[("Authorization", &bearer)], b"").await;
+        let answer = raw(served.address, method, "/api/projects", &[("Authorization", &bearer)], b"").await;
         assert_eq!(answer.problem(405), "method_not_allowed", "{method}");
     }
     assert_eq!(served.get("/api/projects").await.is(200)["total"], 0);
@@ -224,8 +234,14 @@ async fn resources_of_no_known_type_or_form_are_refused_by_name() {
         (at("c:/windows/"), "protected_root"),
         (at("\\\\host\\share"), "drive_root"),
         (json!({"resource_type": "github_repo", "resource_ref": {"url": "ftp://x/y"}}), "bad_repo_url"),
-        (json!({"resource_type": "github_repo", "resource_ref": {"url": "-oProxyCommand=x:y"}}), "bad_repo_url"),
-        (json!({"resource_type": "github_repo", "resource_ref": {"url": "https://a:b@x/y"}}), "repo_url_with_password"),
+        (
+            json!({"resource_type": "github_repo", "resource_ref": {"url": "-oProxyCommand=x:y"}}),
+            "bad_repo_url",
+        ),
+        (
+            json!({"resource_type": "github_repo", "resource_ref": {"url": "https://a:b@x/y"}}),
+            "repo_url_with_password",
+        ),
     ];
     for (body, code) in cases {
         assert_eq!(scene.served.post(&path, &body).await.problem(400), code, "{body}");

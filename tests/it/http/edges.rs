@@ -109,15 +109,28 @@ async fn without_its_database_the_server_says_when_to_come_back_and_recovers() {
     let served = Served::on(db, app, owner, limits()).await;
     served.post("/api/projects", &json!({"title": "A"})).await.is(201);
     embedded.stop().await.unwrap();
-    for answer in
-        [served.get("/api/projects").await, served.post("/api/projects", &json!({"title": "B"})).await]
+    for path in
+        ["/api/projects", "/api/me", "/api/feed", "/api/tasks/LOCA-1%231", "/api/daemon/orders?daemon_id=d"]
     {
-        assert_eq!(answer.problem(503), "database_unavailable");
+        let answer = served.get(path).await;
+        assert_eq!(answer.problem(503), "database_unavailable", "{path}");
         assert_eq!(answer.header("retry-after"), Some("1"));
     }
+    for path in ["/api/projects", "/api/verify", "/api/daemon/heartbeat", "/api/daemon/tasks/claim"] {
+        let answer = served.post(path, &json!({"title": "B"})).await;
+        assert_eq!(answer.problem(503), "database_unavailable", "{path}");
+        assert_eq!(answer.header("retry-after"), Some("1"));
+    }
+    // A page says it in words, and to the browser.
+    let page = served.get("/tasks").await;
+    assert_eq!((page.status, page.header("retry-after")), (503, Some("1")));
+    assert!(page.header("content-type").unwrap().starts_with("text/html"), "{page:?}");
+    assert_eq!(served.get("/health").await.status, 200, "the server itself lives");
     drop(embedded);
     let embedded = Embedded::start(cluster::options(&folder)).await.unwrap();
     eventually(Duration::from_secs(20), || async { served.get("/api/projects").await.status == 200 }).await;
+    let kept = served.get("/api/projects").await.is(200);
+    assert_eq!(kept["total"], 1, "what was acknowledged, and nothing that wasn't");
     served.post("/api/projects", &json!({"title": "C"})).await.is(201);
     served.finish().await;
     embedded.stop().await.unwrap();

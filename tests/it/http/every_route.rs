@@ -167,8 +167,7 @@ async fn stranger(served: &Served) -> (WorkspaceId, String) {
             expires_at: None,
         },
     ];
-    let decision =
-        WorkspaceWrite { workspace, commands, contents: vec![name, person], result: Value::Null };
+    let decision = WorkspaceWrite { workspace, commands, contents: vec![name, person], result: Value::Null };
     let id = Uuid::now_v7();
     let submission = Submission {
         command_id: CommandId(id),
@@ -193,7 +192,12 @@ fn assert_silent(answer: &Answer, route: &Route, who: &str) {
     }
     assert!(answer.status < 500, "{} for {who}: {said}", route.name());
     if answer.status >= 400 && !route.is_page() {
-        assert_eq!(answer.header("content-type"), Some("application/problem+json"), "{} {said}", route.name());
+        assert_eq!(
+            answer.header("content-type"),
+            Some("application/problem+json"),
+            "{} {said}",
+            route.name()
+        );
         assert!(answer.body["code"].is_string() && answer.body["next_step"].is_string(), "{said}");
     }
 }
@@ -219,7 +223,8 @@ async fn no_route_does_or_tells_anything_without_a_valid_token() {
     let things = Things::new().await;
     let served = &things.scene.served;
     let revoked = served.post("/api/tokens", &json!({"name": "gone"})).await.is(201);
-    served.send(&served.token, "DELETE", &format!("/api/tokens/{}", revoked["id"].as_str().unwrap()), None, &[])
+    served
+        .send(&served.token, "DELETE", &format!("/api/tokens/{}", revoked["id"].as_str().unwrap()), None, &[])
         .await
         .is(204);
     let over = things.scene.issue("hush-title over").await;
@@ -228,7 +233,8 @@ async fn no_route_does_or_tells_anything_without_a_valid_token() {
     served.post(&format!("/api/tasks/{over}/cancel"), &json!({})).await.is(200);
     let before = things.log().await;
     let revoked = revoked["token"].as_str().unwrap().to_owned();
-    let wrong = [None, Some(""), Some("mul_x"), Some("mdt_x"), Some("mat_x"), Some(&*revoked), Some(&*of_task)];
+    let wrong =
+        [None, Some(""), Some("mul_x"), Some("mdt_x"), Some("mat_x"), Some(&*revoked), Some(&*of_task)];
     for route in routes() {
         if OPEN.contains(&route.name().as_str()) {
             continue;
