@@ -105,7 +105,7 @@ pub async fn enter(
             Err(error) => {
                 tracing::error!(task = %assignment.name, error = %error, "can't start a supervisor");
                 let unfit = Unfit {
-                    reason: "agent_error.unknown".to_owned(),
+                    reason: "machine_error".to_owned(),
                     sentence: format!("the daemon can't start a supervisor: {error}"),
                 };
                 fail(&daemon, run, entry, &asked, unfit).await;

@@ -211,7 +211,7 @@ async fn left(daemon: &Daemon, run: RunId, charge: &Charge, outbox: &Outbox) -> 
 async fn unbegun(daemon: &Daemon, run: RunId, charge: &Charge, taken: bool) {
     let said = std::fs::read_to_string(daemon.state.of_run(run, "log")).unwrap_or_default();
     let said = said.lines().last().unwrap_or("it said nothing").to_owned();
-    let reason = if taken { "env_root_taken" } else { "agent_error.unknown" };
+    let reason = if taken { "env_root_taken" } else { "machine_error" };
     let directory = directory_of(charge);
     fail_own(
         daemon,

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use axum::extract::{Request, State};
-use axum::http::header;
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
@@ -45,21 +46,40 @@ impl Hosts {
 
 /// Refuses requests that name another host.
 pub async fn check(State(app): State<App>, request: Request, next: Next) -> Response {
-    let named = request
-        .headers()
-        .get(header::HOST)
-        .and_then(|value| value.to_str().ok())
-        .map(str::to_owned)
-        .or_else(|| request.uri().authority().map(ToString::to_string));
-    match named {
-        Some(host) if app.hosts.knows(&host) => next.run(request).await,
-        Some(_) | None => ApiError::UnknownHost.into_response(),
+    if all_known(&app.hosts, request.headers(), request.uri()) {
+        return next.run(request).await;
     }
+    ApiError::UnknownHost.into_response()
+}
+
+/// Whether a request names this server, and nobody else beside it: of two names somebody in between may
+/// have looked at the other one.
+fn all_known(hosts: &Hosts, headers: &HeaderMap, uri: &Uri) -> bool {
+    let of_header = headers.get_all(header::HOST).iter().map(|value| value.to_str().unwrap_or_default());
+    let of_uri = uri.authority().map(Authority::as_str);
+    let named: Vec<&str> = of_header.chain(of_uri).collect();
+    !named.is_empty() && named.iter().all(|host| hosts.knows(host))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_name_that_a_request_gives_has_to_be_known() {
+        let hosts = Hosts::new(SocketAddr::from(([127, 0, 0, 1], 4000)), &[]);
+        let asked = |names: &[&'static str], uri: &'static str| {
+            let mut headers = HeaderMap::new();
+            for name in names {
+                headers.append(header::HOST, axum::http::HeaderValue::from_static(name));
+            }
+            all_known(&hosts, &headers, &Uri::from_static(uri))
+        };
+        let (ours, other) = ("127.0.0.1:4000", "evil.example");
+        assert!(asked(&[ours], "/") && asked(&[ours], "http://localhost:4000/"));
+        assert!(!asked(&[], "/") && !asked(&[other], "/"));
+        assert!(!asked(&[ours, other], "/") && !asked(&[ours], "http://evil.example/"));
+    }
 
     #[test]
     fn only_loopback_names_with_the_port_and_configured_names_are_known() {

@@ -92,6 +92,8 @@ impl RunError {
     pub const fn reason(&self) -> &'static str {
         match self {
             Self::Records(RecordsError::Full { .. }) => "spool_full",
+            // The disk is full, a folder isn't ours: nobody else has the env root then.
+            Self::EnvRoot(EnvRootError::Io { .. }) => "machine_error",
             Self::EnvRoot(_) => "env_root_taken",
             Self::Sidecars(SidecarError::Taken { .. }) => "context_file_taken",
             Self::Identity => "invalid_task_identity",
@@ -100,7 +102,7 @@ impl RunError {
             Self::Become(_) | Self::Sidecars(_) | Self::Directory { .. } | Self::Replaced { .. } => {
                 "local_directory_error"
             }
-            Self::Records(_) | Self::System { .. } => "agent_error.unknown",
+            Self::Records(_) | Self::System { .. } => "machine_error",
         }
     }
 }

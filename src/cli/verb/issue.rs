@@ -126,7 +126,8 @@ pub async fn run(session: &Session, verb: IssueVerb) -> Result<(), CliError> {
 
 async fn run_create(session: &Session, create: Create) -> Result<(), CliError> {
     let mut body = json!({"title": create.title});
-    let description = if create.description_stdin { Some(stdin_text().await?) } else { create.description };
+    let description =
+        if create.description_stdin { Some(stdin_text(session).await?) } else { create.description };
     let plain = [("description", description), ("priority", create.priority), ("status", create.status)];
     for (key, value) in plain {
         if let Some(value) = value {
@@ -218,7 +219,8 @@ async fn put(session: &Session, issue: &str, body: &Value) -> Result<Value, CliE
 async fn comment(session: &Session, verb: CommentVerb) -> Result<(), CliError> {
     match verb {
         CommentVerb::Add { issue, content, content_stdin } => {
-            let content = if content_stdin { stdin_text().await? } else { content.unwrap_or_default() };
+            let content =
+                if content_stdin { stdin_text(session).await? } else { content.unwrap_or_default() };
             if content.trim().is_empty() {
                 return Err(CliError::Usage(UsageError::Text));
             }
@@ -247,10 +249,12 @@ pub fn task_name(task: &Value) -> String {
     if name.is_empty() { text(task, "id") } else { name }
 }
 
-async fn stdin_text() -> Result<String, CliError> {
+async fn stdin_text(session: &Session) -> Result<String, CliError> {
     use tokio::io::AsyncReadExt;
     let mut bytes = Vec::new();
-    tokio::io::stdin().read_to_end(&mut bytes).await.map_err(CliError::Output)?;
+    // One byte more than the server takes: it says so, and a stream without end isn't read for ever.
+    let most = u64::try_from(session.limits.content_bytes).unwrap_or(u64::MAX).saturating_add(1);
+    tokio::io::stdin().take(most).read_to_end(&mut bytes).await.map_err(CliError::Output)?;
     let text = crate::kernel::text::lossy(&bytes);
     if text.trim().is_empty() { Err(CliError::Usage(UsageError::Text)) } else { Ok(text) }
 }

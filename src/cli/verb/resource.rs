@@ -156,10 +156,6 @@ fn given(session: &Session, reference: Reference) -> Result<Map<String, Value>, 
 /// The absolute path as text. One that is no UTF-8 can't be sent: replacing its bytes would name another
 /// directory.
 fn local_path(session: &Session, typed: &Path) -> Result<String, CliError> {
-    if typed.as_os_str().is_empty() {
-        // Not the current directory: an unset variable of a script looks like this.
-        return Ok(String::new());
-    }
     let absolute = session.absolute(typed);
     if absolute != typed {
         note(&format!("{} is taken as {}", typed.display(), absolute.display()));

@@ -85,6 +85,12 @@ pub const CATALOGUE: &[FailureReason] = &[
         false,
     ),
     reason(
+        "machine_error",
+        "the machine couldn't do what the run needs",
+        "Read the detail; free disk space or mend permissions on that machine, then rerun the issue.",
+        false,
+    ),
+    reason(
         "idle_watchdog",
         "the agent said nothing for too long and was stopped",
         "Look at the transcript's end, then rerun the issue.",

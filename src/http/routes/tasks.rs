@@ -106,8 +106,7 @@ pub async fn of_agent(
     let agent: AgentId = id(&path, "id")?;
     let known = agent_roster::of(&app.store, &app.registry, who.workspace, agent).await?;
     known.ok_or(ApiError::NotFound("agent"))?;
-    let wanted =
-        task_status::Wanted { agent: Some(agent.0), limit: 1_000, ..task_status::Wanted::default() };
+    let wanted = task_status::Wanted { agent: Some(agent.0), limit: 1_000, ..task_status::Wanted::default() };
     Ok(Json(listed(&app, who.workspace, &wanted).await?))
 }
 

@@ -129,7 +129,8 @@ impl Things {
     }
 
     async fn ask(&self, token: Option<&str>, route: &Route, query: &str) -> Answer {
-        let path = format!("{}{query}", self.path(&route.pattern));
+        let asked = format!("daemon_id={DAEMON}&generation=1&wait_ms=0");
+        let path = format!("{}?{asked}{query}", self.path(&route.pattern));
         let bearer = token.map(|token| format!("Bearer {token}"));
         let headers: Vec<_> = bearer.iter().map(|bearer| ("Authorization", bearer.as_str())).collect();
         let body = if route.method == "GET" { Vec::new() } else { self.body().to_string().into_bytes() };
@@ -260,7 +261,7 @@ async fn no_route_does_or_tells_anything_of_another_workspace() {
     let daemon = daemon["token"].as_str().unwrap().to_owned();
     assert!(daemon.starts_with("mdt_"));
     let before = things.log().await;
-    let here = format!("?workspace_id={}", served.workspace);
+    let here = format!("&workspace_id={}", served.workspace);
     for route in routes() {
         if OPEN.contains(&route.name().as_str()) {
             continue;
