@@ -4,15 +4,13 @@
 
 use super::decision::{Halt, View};
 use crate::domain::agent::{self, Agent};
-use crate::domain::daemon;
+use crate::domain::daemon::{self, Daemon};
 use crate::domain::issue::{self, Issue};
 use crate::domain::project::{self, Project};
 use crate::domain::resource::MachineFacts;
 use crate::domain::workspace::{self, Workspace};
 use crate::domain::{Envelope, Family, StreamKey};
 use crate::kernel::ids::{AgentId, IssueId, ProjectId, StreamId, WorkspaceId};
-
-pub use crate::domain::daemon::Daemon;
 
 fn mine(view: &View, workspace: WorkspaceId, key: StreamKey) -> Result<&[Envelope], Halt> {
     let events = view.stream(key)?;

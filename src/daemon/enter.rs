@@ -281,7 +281,7 @@ fn charge(
     daemon: &Daemon,
     assignment: &Assignment,
     workplace: Workplace,
-    owner: Option<crate::supervisor::frame::Owner>,
+    owner: Option<crate::process::owner::Owner>,
 ) -> Charge {
     let run = RunId { task: assignment.id, generation: assignment.generation };
     let env_root =

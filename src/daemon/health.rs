@@ -81,7 +81,7 @@ async fn read(stream: &mut BufReader<TcpStream>) -> std::io::Result<Option<Reque
             _ => {}
         }
     }
-    request.body.resize(std::cmp::min(length, REQUEST as usize), 0);
+    request.body.resize(std::cmp::min(length, usize::try_from(REQUEST).unwrap_or(usize::MAX)), 0);
     limited.read_exact(&mut request.body).await?;
     Ok(Some(request))
 }
@@ -102,7 +102,7 @@ fn respond(daemon: &Daemon, request: &Request, token: &SecretString, port: u16) 
             let limits = &daemon.config.limits;
             let most =
                 daemon.config.drain + limits.kill_grace.duration() * 3 + limits.http_timeout.duration() * 2;
-            ("200 OK", json!({"status": "stopping", "at_most_ms": most.as_millis() as u64}))
+            ("200 OK", json!({"status": "stopping", "at_most_ms": u64::try_from(most.as_millis()).unwrap_or(u64::MAX)}))
         }
         ("POST", "/shutdown") => {
             ("401 Unauthorized", json!({"error": "a token is needed", "code": "unauthorized"}))

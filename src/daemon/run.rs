@@ -106,7 +106,7 @@ fn mark_work_root(root: &std::path::Path) {
     {
         Some(found) if found["managed_by"] == ours["managed_by"] => {}
         Some(_) => {
-            tracing::warn!(file = %path.display(), "another tool's file stands where the work root's marker belongs")
+            tracing::warn!(file = %path.display(), "another tool's file stands where the work root's marker belongs");
         }
         None => {
             let written = path.parent().map_or(Ok(()), std::fs::create_dir_all);

@@ -200,7 +200,7 @@ async fn left(daemon: &Daemon, run: RunId, charge: &Charge, outbox: &Outbox) -> 
             }
             // The end must be told even if what was said on the way is damaged.
             Err(error) => {
-                tracing::error!(task = %run.task, error = %Chain(&error), "the transcript can't be read")
+                tracing::error!(task = %run.task, error = %Chain(&error), "the transcript can't be read");
             }
         }
     }

@@ -97,7 +97,7 @@ impl Installation {
         Queued {
             issue: IssueId(id(100 + pair)),
             agent: AgentId(id(200 + pair % 2)),
-            run: n as u32,
+            run: u32::try_from(n).unwrap(),
             ..facts()
         }
     }
@@ -200,7 +200,7 @@ impl Installation {
                 directory: DIRECTORY,
                 label,
                 holder: directory.holder.map(|holder| holder.who.task),
-                place: place as u32,
+                place: u32::try_from(place).unwrap(),
                 because: ParkedBecause::Held,
             },
         };

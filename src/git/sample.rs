@@ -27,7 +27,7 @@ impl Git {
     pub async fn make_sample(&self, directory: &File) -> Result<(), GitError> {
         for step in [&["init", "--quiet", "--initial-branch=main"][..], &["add", "--all"], &COMMIT] {
             let answer = self.read(directory, step, ANSWER_BYTES).await?;
-            if !answer.exit.is_some_and(|exit| exit.code == Some(0)) {
+            if answer.exit.is_none_or(|exit| exit.code != Some(0)) {
                 return Err(GitError::Refused { step: step.last().copied().unwrap_or_default().to_owned() });
             }
         }

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use tokio_postgres::GenericClient;
 use uuid::Uuid;
 
+use super::sql;
 use super::folding::Folding;
 use super::{ReadModelError, Registered, Registry, rows};
 use crate::kernel::error_chain::Chain;
@@ -86,7 +87,7 @@ pub async fn step(store: &Store, registered: &Registered) -> Result<Step, ReadMo
     let name = registered.model().name();
     let version = i32::try_from(registered.model().version()).unwrap_or(i32::MAX);
     let row = tx
-        .query_opt(include_str!("sql/read_projection.sql"), &[&LOG, &name, &version])
+        .query_opt(sql::READ_PROJECTION, &[&LOG, &name, &version])
         .await?
         .ok_or_else(|| ReadModelError::NotInstalled { name: name.to_owned() })?;
     if row.try_get::<_, &str>("state")? == "stopped" {

@@ -6,6 +6,7 @@
 
 use tokio_postgres::{Client, NoTls};
 
+use super::sql;
 use super::folding::Folding;
 use super::rebuild::{fold_to_head, write_all};
 use super::{ReadModelError, Registered, Registry};
@@ -20,7 +21,7 @@ use crate::store::{LOG, Store};
 pub async fn run(store: &Store, registry: &Registry) -> Result<Vec<String>, ReadModelError> {
     let (mut client, connection) = store.config().connect(NoTls).await?;
     let driver = tokio::spawn(connection);
-    client.batch_execute(include_str!("sql/no_timeout.sql")).await?;
+    client.batch_execute(sql::NO_TIMEOUT).await?;
     client.batch_execute(include_str!("sql/lock_install.sql")).await?;
     drop_retired(&mut client).await?;
     let mut built = Vec::new();
@@ -42,7 +43,7 @@ async fn drop_retired(client: &mut Client) -> Result<(), ReadModelError> {
         let (name, version): (&str, i32) = (row.try_get("name")?, row.try_get("version")?);
         let table: &str = row.try_get("table_name")?;
         let tx = client.transaction().await?;
-        let drop = include_str!("sql/drop_table.sql").replace("{table}", table);
+        let drop = sql::DROP_TABLE.replace("{table}", table);
         if let Err(error) = tx.batch_execute(&drop).await {
             tx.rollback().await?;
             tracing::info!(table, error = %Chain(&error), "a retired table is still in use");
@@ -77,7 +78,7 @@ async fn build(client: &mut Client, registered: &Registered, page: i64) -> Resul
         },
     };
     let tx = client.transaction().await?;
-    tx.batch_execute(&registered.fill(include_str!("sql/drop_table.sql"))).await?;
+    tx.batch_execute(&registered.fill(sql::DROP_TABLE)).await?;
     tx.batch_execute(&registered.fill(&registered.sql().schema)).await?;
     write_all(&tx, registered, &mut folding).await?;
     let mode = if inline { "inline" } else { "follower" };
@@ -103,11 +104,11 @@ async fn swap(client: &mut Client, registry: &Registry, page: i64) -> Result<(),
         return Ok(());
     }
     let tx = client.transaction().await?;
-    tx.query_one(include_str!("sql/lock_head.sql"), &[&LOG]).await?;
+    tx.query_one(sql::LOCK_HEAD, &[&LOG]).await?;
     for registered in registry.all() {
         let name = registered.model().name();
         let row = tx
-            .query_one(include_str!("sql/read_projection.sql"), &[&LOG, &name, &version(registered)])
+            .query_one(sql::READ_PROJECTION, &[&LOG, &name, &version(registered)])
             .await?;
         if row.try_get::<_, &str>("state")? != "building" {
             continue;

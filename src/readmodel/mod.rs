@@ -6,6 +6,7 @@
 //!
 //! Not here: what rows mean (`fold`), who reads them (`app`, `http`).
 
+mod sql;
 pub mod access;
 pub mod activity;
 pub mod agent_roster;

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use tokio_postgres::IsolationLevel;
 
+use super::sql;
 use super::rows::{StoredRow, from_row};
 use super::{ReadModelError, Registered};
 use crate::fold::Mode;
@@ -44,7 +45,7 @@ pub async fn by_keys(
     registered: &Registered,
     keys: &[String],
 ) -> Result<Vec<StoredRow>, ReadModelError> {
-    answer(store, registered, include_str!("sql/rows_by_key.sql"), &[&keys]).await
+    answer(store, registered, sql::ROWS_BY_KEY, &[&keys]).await
 }
 
 /// One row.
@@ -91,7 +92,7 @@ pub async fn answer(
         .await?;
     let name = registered.model().name();
     let row = tx
-        .query_opt(include_str!("sql/answering_table.sql"), &[&LOG, &name])
+        .query_opt(sql::ANSWERING_TABLE, &[&LOG, &name])
         .await?
         .ok_or_else(|| ReadModelError::NotInstalled { name: name.to_owned() })?;
     let table: &str = row.try_get("table_name")?;
@@ -131,7 +132,7 @@ async fn shown(store: &Store, registered: &Registered) -> Result<i64, ReadModelE
     let client = store.client().await?;
     let name = registered.model().name();
     let row = client
-        .query_opt(include_str!("sql/answering_table.sql"), &[&LOG, &name])
+        .query_opt(sql::ANSWERING_TABLE, &[&LOG, &name])
         .await?
         .ok_or_else(|| ReadModelError::NotInstalled { name: name.to_owned() })?;
     Ok(row.try_get("checkpoint")?)

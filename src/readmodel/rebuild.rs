@@ -5,6 +5,7 @@
 
 use tokio_postgres::GenericClient;
 
+use super::sql;
 use super::folding::Folding;
 use super::rows::{self, RowChange};
 use super::{ReadModelError, Registered, Registry};
@@ -29,14 +30,14 @@ pub async fn live(store: &Store, registry: &Registry, name: &str) -> Result<Rebu
     let registered = registry.get(name)?;
     let (mut client, connection) = store.config().connect(tokio_postgres::NoTls).await?;
     let driver = tokio::spawn(connection);
-    client.batch_execute(include_str!("sql/no_timeout.sql")).await?;
+    client.batch_execute(sql::NO_TIMEOUT).await?;
     // All but the last part is folded before anything is locked.
     let mut folding = Folding::from_nothing(registered.model());
     let page = store.limits().follower_page;
     let before = fold_to_head(&client, &mut folding, 0, page).await?;
     let tx = client.transaction().await?;
     if registered.model().mode() == Mode::Inline {
-        tx.query_one(include_str!("sql/lock_head.sql"), &[&LOG]).await?;
+        tx.query_one(sql::LOCK_HEAD, &[&LOG]).await?;
     }
     let up_to = fold_to_head(&tx, &mut folding, before, page).await?;
     let changes: Vec<RowChange> = folding.take().into_iter().filter(|change| change.row.is_some()).collect();

@@ -6,6 +6,7 @@ use tokio_postgres::GenericClient;
 use tokio_postgres::types::Json;
 use uuid::Uuid;
 
+use super::sql;
 use super::{ReadModelError, Registered};
 use crate::fold::Row;
 use crate::kernel::ids::WorkspaceId;
@@ -59,7 +60,7 @@ pub async fn load(
     registered: &Registered,
     keys: &[String],
 ) -> Result<Vec<StoredRow>, ReadModelError> {
-    let sql = registered.fill(include_str!("sql/rows_by_key.sql"));
+    let sql = registered.fill(sql::ROWS_BY_KEY);
     client.query(&sql, &[&keys]).await?.iter().map(from_row).collect()
 }
 
@@ -72,7 +73,7 @@ pub async fn load_cached(
     registered: &Registered,
     keys: &[String],
 ) -> Result<Vec<StoredRow>, ReadModelError> {
-    let sql = registered.fill(include_str!("sql/rows_by_key.sql"));
+    let sql = registered.fill(sql::ROWS_BY_KEY);
     let statement = client.prepare_cached(&sql).await?;
     client.query(&statement, &[&keys]).await?.iter().map(from_row).collect()
 }

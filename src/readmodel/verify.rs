@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::sql;
 use super::folding::Folding;
 use super::rebuild::fold_to_head;
 use super::rows::{StoredRow, from_row};
@@ -42,7 +43,7 @@ pub async fn all(store: &Store, registry: &Registry) -> Result<Vec<Difference>, 
 pub async fn one(store: &Store, registered: &Registered) -> Result<Vec<Difference>, ReadModelError> {
     let (mut client, connection) = store.config().connect(tokio_postgres::NoTls).await?;
     let driver = tokio::spawn(connection);
-    client.batch_execute(include_str!("sql/no_timeout.sql")).await?;
+    client.batch_execute(sql::NO_TIMEOUT).await?;
     let tx = client
         .build_transaction()
         .isolation_level(tokio_postgres::IsolationLevel::RepeatableRead)
@@ -52,7 +53,7 @@ pub async fn one(store: &Store, registered: &Registered) -> Result<Vec<Differenc
     let name = registered.model().name();
     let version = i32::try_from(registered.model().version()).unwrap_or(i32::MAX);
     let row = tx
-        .query_opt(include_str!("sql/read_projection.sql"), &[&LOG, &name, &version])
+        .query_opt(sql::READ_PROJECTION, &[&LOG, &name, &version])
         .await?
         .ok_or_else(|| ReadModelError::NotInstalled { name: name.to_owned() })?;
     let checkpoint: i64 = row.try_get("checkpoint")?;

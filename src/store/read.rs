@@ -13,6 +13,9 @@ use super::{Corruption, LOG, Store, StoreError};
 use crate::domain::{Envelope, StreamKey};
 use crate::kernel::ids::{ContentId, CorrelationId};
 
+/// Texts by id, with what their digests need.
+pub(super) const READ_CONTENTS: &str = include_str!("sql/read_contents.sql");
+
 /// The log's last position; 0 when it is empty.
 ///
 /// # Errors
@@ -123,7 +126,7 @@ pub async fn contents(store: &Store, ids: &[ContentId]) -> Result<BTreeMap<Conte
     }
     let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
     let client = store.client().await?;
-    let statement = client.prepare_cached(include_str!("sql/read_contents.sql")).await?;
+    let statement = client.prepare_cached(READ_CONTENTS).await?;
     let rows = client.query(&statement, &[&LOG, &ids]).await?;
     rows.iter()
         .map(|row| {

@@ -239,7 +239,7 @@ impl Walk<'_> {
             return Ok(());
         }
         let ids: Vec<Uuid> = wanted.iter().map(|reference| reference.id).collect();
-        let rows = self.tx.query(include_str!("sql/read_contents.sql"), &[&LOG, &ids]).await?;
+        let rows = self.tx.query(super::read::READ_CONTENTS, &[&LOG, &ids]).await?;
         let mut found = BTreeMap::new();
         for row in rows {
             let (salt, bytes): (Vec<u8>, Vec<u8>) = (row.try_get("salt")?, row.try_get("bytes")?);

@@ -36,7 +36,7 @@ pub async fn main(recover: bool) -> ExitCode {
         Ok(Ended::Later) => ExitCode::from(RETRY_LATER),
         Err(error) => {
             // Standard error is a file that the daemon keeps for this run.
-            eprintln!("{}", Chain(&error));
+            anstream::eprintln!("{}", Chain(&error));
             match error {
                 RunError::EnvRoot(EnvRootError::Io { .. }) => ExitCode::FAILURE,
                 RunError::EnvRoot(_) => ExitCode::from(ENV_ROOT_TAKEN),

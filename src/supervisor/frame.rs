@@ -12,12 +12,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::ids::{DirectoryId, MachineId, TaskId};
 use crate::kernel::limits::Limits;
+use crate::process::owner::Owner;
 use crate::wire::daemon::{Assignment, Message, Report};
 
 /// The newest version of the frames.
 pub const VERSION: u32 = 1;
-
-pub use crate::process::owner::Owner;
 
 /// Where the run is to work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -27,19 +27,16 @@ pub fn page(frame: &Frame, entries: &[Entry], older: Option<i64>) -> Markup {
 /// Entries as list items, with a separator for each day.
 #[must_use]
 pub fn rows(entries: &[Entry], days: bool) -> Markup {
-    let mut last = String::new();
+    let at: Vec<Option<Timestamp>> = entries.iter().map(|entry| entry.recorded_at.parse().ok()).collect();
+    let day_of = |index: usize| at.get(index).copied().flatten().map(layout::day);
     html! {
-        @for entry in entries {
-            @let at = entry.recorded_at.parse::<Timestamp>().ok();
-            @if days {
-                @let today = at.map(layout::day).unwrap_or_default();
-                @if today != last {
-                    li.day { (today) }
-                    @let _ = { last = today; };
-                }
+        @for (index, entry) in entries.iter().enumerate() {
+            @let today = day_of(index);
+            @if days && (index == 0 || today != day_of(index - 1)) {
+                li.day { (today.unwrap_or_default()) }
             }
             li id={ "entry-" (entry.position) } {
-                (layout::moment(at))
+                (layout::moment(at[index]))
                 span { (sentence(&entry.text, &entry.links)) }
                 a.kind href={ "#entry-" (entry.position) } { (entry.event_type) }
             }

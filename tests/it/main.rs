@@ -1,5 +1,14 @@
 //! The one integration test program.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test says no by panicking, and tells its story on the terminal"
+)]
+
 mod agents;
 mod cli;
 mod browser;

@@ -15,8 +15,11 @@ use crate::client::http::method::DELETE;
 #[derive(Debug, Args)]
 pub struct LoginArgs {
     /// A token (mul_…); `-` reads it from standard input.
-    #[arg(long, value_name = "TOKEN")]
-    token: String,
+    #[arg(long, value_name = "TOKEN", required_unless_present = "link")]
+    token: Option<String>,
+    /// Prints a link that signs a browser in, once, instead of signing this command line in.
+    #[arg(long, conflicts_with = "token")]
+    link: bool,
 }
 
 /// `multica auth`.
@@ -70,7 +73,8 @@ pub enum ConfigVerb {
 
 pub async fn login(session: &Session, args: LoginArgs) -> Result<(), CliError> {
     session.people_only("login")?;
-    let token = if args.token == "-" { read_line()? } else { args.token };
+    let Some(token) = args.token else { return sign_in_link(session).await };
+    let token = if token == "-" { read_line()? } else { token };
     let mut settings = session.settings()?;
     settings.token = Some(SecretString::from(token.trim().to_owned()));
     let profile = session.profile()?;
@@ -89,6 +93,11 @@ pub async fn login(session: &Session, args: LoginArgs) -> Result<(), CliError> {
     file.write(&path)?;
     let sentence = format!("Signed in as {} (profile {}).", text(&me, "name"), profile.title());
     session.out.done(&me, &sentence)
+}
+
+async fn sign_in_link(session: &Session) -> Result<(), CliError> {
+    let link = session.call(Call::post("/api/sign-in-links", &serde_json::json!({}))?).await?;
+    session.out.done(&link, &text(&link, "url"))
 }
 
 pub async fn auth(session: &Session, AuthVerb::Status: AuthVerb) -> Result<(), CliError> {

@@ -163,7 +163,10 @@ async fn logs(session: &Session, follow: bool, lines: usize) -> Result<(), CliEr
     for text in &all[all.len().saturating_sub(lines)..] {
         line(text)?;
     }
-    while follow {
+    if !follow {
+        return Ok(());
+    }
+    loop {
         tokio::time::sleep(session.limits.transcript_flush.duration()).await;
         let bytes = read(&path)?;
         // A shorter file is a fresh one.
@@ -173,7 +176,6 @@ async fn logs(session: &Session, follow: bool, lines: usize) -> Result<(), CliEr
         }
         seen = bytes.len();
     }
-    Ok(())
 }
 
 /// Settles how a daemon of this profile runs.

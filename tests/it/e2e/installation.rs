@@ -83,13 +83,6 @@ impl Installation {
         &self.base
     }
 
-    pub fn set(&mut self, name: &str, value: &str) {
-        self.environment.retain(|(have, _)| have != name);
-        if !value.is_empty() {
-            self.environment.push((name.into(), value.into()));
-        }
-    }
-
     /// Starts `multica up` and waits until it serves.
     pub fn up(&mut self) {
         let log = fs::OpenOptions::new().create(true).append(true).open(self.base.join("up.log")).unwrap();
@@ -114,11 +107,6 @@ impl Installation {
 
     pub fn log(&self) -> String {
         fs::read_to_string(self.base.join("up.log")).unwrap_or_default()
-    }
-
-    /// The process id of `multica up`.
-    pub fn up_pid(&self) -> i32 {
-        i32::try_from(self.up.as_ref().unwrap().id()).unwrap()
     }
 
     /// Kills `multica up` itself, and nothing else, with SIGKILL.

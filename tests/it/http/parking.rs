@@ -17,7 +17,7 @@ async fn a_second_task_is_parked_and_promoted_with_the_holders_end() {
     assert_eq!(shown["waiting"]["holder_name"], "LOCA-1#1");
     assert_eq!(shown["waiting"]["place"], 1);
     let explained = scene.served.get(&format!("/api/tasks/{second}/explain")).await.is(200);
-    assert!(explained["causes"].as_array().unwrap().len() > 0, "{explained:#}");
+    assert!(!explained["causes"].as_array().unwrap().is_empty(), "{explained:#}");
 
     scene.report(&first, generation, 9, "complete", json!({"output": "x"})).await.is(200);
     assert_eq!(scene.status(&second).await, "dispatched");
