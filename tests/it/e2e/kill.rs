@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::installation::{Installation, eventually};
 
 /// The process ids of this installation whose command line holds `word`.
-fn processes(installation: &Installation, word: &str) -> Vec<i32> {
+pub(super) fn processes(installation: &Installation, word: &str) -> Vec<i32> {
     let base = installation.base().display().to_string();
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc").unwrap().flatten() {
@@ -25,18 +25,18 @@ fn processes(installation: &Installation, word: &str) -> Vec<i32> {
     found
 }
 
-fn kill(pid: i32) {
+pub(super) fn kill(pid: i32) {
     let _ = Command::new("kill").args(["-KILL", "--", &pid.to_string()]).status();
 }
 
-fn assert_clean(directory: &Path) {
+pub(super) fn assert_clean(directory: &Path) {
     for name in [".multica", ".agent_context", "AGENTS.md", "CLAUDE.md"] {
         assert!(!directory.join(name).exists(), "{name} was left behind");
     }
     assert_eq!(fs::read_to_string(directory.join("mine.txt")).unwrap(), "mine\n");
 }
 
-fn released(installation: &Installation, task: &str) {
+pub(super) fn released(installation: &Installation, task: &str) {
     eventually(Duration::from_secs(60), "the release", || {
         let story = installation.story(task);
         let held = story.iter().filter(|kind| *kind == "directory.acquired" || *kind == "directory.promoted").count();

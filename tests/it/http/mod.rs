@@ -6,5 +6,8 @@ mod edges;
 mod every_route;
 mod feed;
 mod life;
+mod pairs;
 mod parking;
+mod queue;
+mod silence;
 mod tokens;
