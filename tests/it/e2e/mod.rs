@@ -1,5 +1,6 @@
 //! The whole product: real PostgreSQL, server, daemon, supervisors, agents, CLI.
 
+mod accounts;
 mod agents;
 mod crowd;
 mod demo;
