@@ -13,7 +13,6 @@ use multica::system::{self, up};
 use multica::{execenv, store, supervisor};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
-use tracing_subscriber::EnvFilter;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
@@ -29,6 +28,7 @@ fn main() -> ExitCode {
             let recover = arguments.next().is_some_and(|argument| argument == "--recover");
             return runtime.block_on(supervisor::main(recover));
         }
+        Some("__try-lock") => return execenv::lock_probe::main(),
         Some("__inspect-directory") => return runtime.block_on(execenv::directory::main()),
         _ => {}
     }
@@ -44,9 +44,14 @@ fn main() -> ExitCode {
 
 async fn play(role: Role, limits: Limits) -> ExitCode {
     match role {
-        Role::Client(client) => cli::run(*client, limits).await,
+        Role::Client(client) => {
+            if client.debug() {
+                system::log::to_terminal(true);
+            }
+            cli::run(*client, limits).await
+        }
         Role::Daemon(common, start) => match cli::daemon_config(&common, &start, limits) {
-            Ok(config) => run_daemon(config).await,
+            Ok(config) => run_daemon(config, &common, start.log_to_file).await,
             Err(error) => cli::report(&error, false),
         },
         Role::Server(common, args) => run_server(&common, &args).await,
@@ -63,14 +68,8 @@ fn failed(error: &dyn std::error::Error, next_step: &str) -> ExitCode {
     ExitCode::FAILURE
 }
 
-fn log_to_terminal(debug: bool) {
-    let usual = if debug { "debug" } else { "info" };
-    let filter = EnvFilter::try_from_env("MULTICA_LOG").unwrap_or_else(|_| EnvFilter::new(usual));
-    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false).with_writer(std::io::stderr).init();
-}
-
 async fn run_server(common: &Common, args: &ServerArgs) -> ExitCode {
-    log_to_terminal(common.debug);
+    system::log::to_terminal(common.debug);
     let Ok(address) = args.bind.parse::<IpAddr>() else {
         anstream::eprintln!("error: {} is no address", args.bind);
         return ExitCode::FAILURE;
@@ -99,8 +98,16 @@ fn reap(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
-async fn run_daemon(config: DaemonConfig) -> ExitCode {
-    log_to_terminal(false);
+async fn run_daemon(config: DaemonConfig, common: &Common, to_file: bool) -> ExitCode {
+    if to_file {
+        let path = daemon::control::log_path(&config.state_dir);
+        if let Err(error) = system::log::to_file(path.clone(), common.debug, &config.limits) {
+            anstream::eprintln!("error: can't open {}: {error}", path.display());
+            return ExitCode::FAILURE;
+        }
+    } else {
+        system::log::to_terminal(common.debug);
+    }
     let (ask, asked) = watch::channel(Shutdown::None);
     let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
         return ExitCode::FAILURE;

@@ -2,7 +2,8 @@
 //!
 //! Seen with 0.171.0: the prompt is read from standard input where `-` stands for it, resumed or not;
 //! a session that isn't there is said on standard error only; the usage of a resumed session counts
-//! the whole session; an `item` of type `error` is a warning, a line of type `error` a try that failed.
+//! the whole session; an `item` of type `error` is a warning, a line of type `error` a try that failed;
+//! its shell is a login shell, whose profile takes our own directory out of the PATH, unless told otherwise.
 
 use std::collections::BTreeMap;
 
@@ -21,6 +22,9 @@ const PROVIDER: &str = "codex";
 /// How the CLI says that the session asked for isn't there.
 const REJECTION: &str = "no rollout found for thread id";
 
+/// So that its shell finds `multica` where the run's PATH has it. Custom arguments may say otherwise.
+const NO_LOGIN_SHELL: &str = "--config=allow_login_shell=false";
+
 const RESERVED: &[Reserved] = &[
     Reserved(&["--json", "--experimental-json", "--skip-git-repo-check"], Takes::Nothing),
     Reserved(&["--dangerously-bypass-approvals-and-sandbox", "--yolo", "--full-auto"], Takes::Nothing),
@@ -34,7 +38,7 @@ const RESERVED: &[Reserved] = &[
 pub(super) fn launch(request: &LaunchRequest<'_>, limits: &Limits) -> Result<Launch, LaunchRefusal> {
     let stdin = launch::prompt_on_stdin(request)?;
     let custom = arguments::sort(request, RESERVED);
-    let mut arguments = vec!["exec".to_owned()];
+    let mut arguments = vec!["exec".to_owned(), NO_LOGIN_SHELL.to_owned()];
     // Before ours: a flag with many values would otherwise swallow the prompt's place.
     arguments.extend(custom.kept);
     arguments.extend(["--json", "--skip-git-repo-check"].map(str::to_owned));

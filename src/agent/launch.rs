@@ -188,7 +188,7 @@ mod tests {
         let codex = started(Provider::Codex);
         assert_eq!(
             codex.arguments.join(" "),
-            "exec --resume=x --format text --keep -c a=b --json --skip-git-repo-check --model m \
+            "exec --config=allow_login_shell=false --resume=x --format text --keep -c a=b --json --skip-git-repo-check --model m \
              --dangerously-bypass-approvals-and-sandbox resume s-1 -"
         );
         assert_eq!(codex.removed_arguments, ["--json", "--model", "other"]);

@@ -166,6 +166,9 @@ pub struct DaemonStart {
     /// Stays in this terminal.
     #[arg(long)]
     pub foreground: bool,
+    /// Logs to the daemon's own file instead of the terminal: set by a start in the background.
+    #[arg(long, hide = true)]
+    pub log_to_file: bool,
     /// The daemon's id, instead of the machine's [env: MULTICA_DAEMON_ID].
     #[arg(long, value_name = "ID")]
     pub daemon_id: Option<String>,

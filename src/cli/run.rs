@@ -20,6 +20,14 @@ pub struct ClientRole {
     verb: Verb,
 }
 
+impl ClientRole {
+    /// Whether it is to say more about what goes on.
+    #[must_use]
+    pub const fn debug(&self) -> bool {
+        self.common.debug
+    }
+}
+
 /// Reads the command line. An error is an exit code: what is to be said has been said.
 ///
 /// # Errors

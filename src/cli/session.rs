@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::args::Common;
 use super::error::CliError;
 use super::output::{Out, items, patiently, text};
-use crate::client::api::{Api, Call, Connection};
+use crate::client::api::{Api, Call, Connection, Written};
 use crate::client::config::{Environment, Flags, Home, Profile, Settings};
 use crate::client::in_task::TaskContext;
 use crate::kernel::limits::Limits;
@@ -23,6 +23,7 @@ pub struct Session {
     /// The bounds in force.
     pub limits: Limits,
     flags: Flags,
+    written: Written,
 }
 
 impl Session {
@@ -38,6 +39,7 @@ impl Session {
             current_dir: std::env::current_dir().unwrap_or_default(),
             limits,
             flags,
+            written: Written::seen(),
         }
     }
 
@@ -94,6 +96,7 @@ impl Session {
             platform: "cli",
             run: settings.run,
             limits: self.limits.clone(),
+            written: self.written.clone(),
         };
         Ok(Api::new(&connection)?)
     }

@@ -1,6 +1,8 @@
 //! A small client of the server's JSON API.
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, Instant};
 
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Url};
@@ -28,7 +30,36 @@ pub struct Connection {
     pub run: Option<(String, String)>,
     /// The bounds in force.
     pub limits: Limits,
+    /// The newest position that a write has answered; reads ask for it.
+    pub written: Written,
 }
+
+/// The newest position that a write has answered, shared by those who want to see each other's writes.
+/// The default sees nothing: a daemon's calls wait for no follower.
+#[derive(Debug, Clone, Default)]
+pub struct Written(Option<Arc<AtomicI64>>);
+
+impl Written {
+    /// One that counts.
+    #[must_use]
+    pub fn seen() -> Self {
+        Self(Some(Arc::default()))
+    }
+
+    fn note(&self, headers: &HeaderMap) {
+        let position = headers.get(POSITION).and_then(|value| value.to_str().ok()?.parse().ok());
+        if let (Some(known), Some(position)) = (&self.0, position) {
+            known.fetch_max(position, Ordering::Relaxed);
+        }
+    }
+
+    fn position(&self) -> Option<i64> {
+        self.0.as_ref().map(|known| known.load(Ordering::Relaxed)).filter(|position| *position > 0)
+    }
+}
+
+const POSITION: &str = "x-multica-position";
+const AT_LEAST: &str = "x-multica-at-least";
 
 /// The client.
 #[derive(Debug, Clone)]
@@ -37,6 +68,7 @@ pub struct Api {
     base: Url,
     headers: HeaderMap,
     limits: Limits,
+    written: Written,
 }
 
 /// One call.
@@ -125,7 +157,8 @@ impl Api {
     pub fn new(connection: &Connection) -> Result<Self, ClientError> {
         let base = server_address(&connection.server_url)?;
         let http = http_client(&connection.limits, &base).map_err(ClientError::Setup)?;
-        Ok(Self { http, base, headers: headers(connection)?, limits: connection.limits.clone() })
+        let (limits, written) = (connection.limits.clone(), connection.written.clone());
+        Ok(Self { http, base, headers: headers(connection)?, limits, written })
     }
 
     /// The server's address, without a trailing slash.
@@ -173,7 +206,12 @@ impl Api {
 
     async fn bytes(&self, call: Call<'_>) -> Result<Vec<u8>, ClientError> {
         let timeout = self.limits.http_timeout.duration() + call.wait;
+        let (name, asked) = (call.name(), Instant::now());
+        let is_read = call.method == Method::GET;
         let mut request = self.request(call.method, call.path, &call.query).timeout(timeout);
+        if let Some(position) = self.written.position().filter(|_| is_read) {
+            request = request.header(AT_LEAST, position);
+        }
         if let Some(key) = call.key {
             request = request.header("Idempotency-Key", key);
         }
@@ -182,6 +220,8 @@ impl Api {
         }
         let response = request.send().await.map_err(|e| self.transport(e))?;
         let status = response.status();
+        tracing::debug!(call = name, status = status.as_u16(), took = ?asked.elapsed(), "answered");
+        self.written.note(response.headers());
         let retry_after = retry_after(response.headers());
         let body = response.bytes().await.map_err(|e| self.transport(e))?;
         if status.is_success() {

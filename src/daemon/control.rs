@@ -1,5 +1,6 @@
 //! Speaking to the daemon of a profile from another process: is it there, start it, stop it.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use secrecy::SecretString;
 use serde_json::{Value, json};
 
 use super::state::{LocalState, StateDir, read_json};
-use crate::client::api::{Api, Connection};
+use crate::client::api::{Api, Connection, Written};
 use crate::client::error::ClientError;
 use crate::kernel::limits::Limits;
 use crate::process::child::{Cwd, Output, Spawn};
@@ -29,6 +30,12 @@ pub enum ControlError {
         /// Why.
         #[source]
         source: std::io::Error,
+    },
+    /// It lives, and its local port doesn't answer.
+    #[error("the daemon (pid {pid}) doesn't answer yet")]
+    Silent {
+        /// Its process.
+        pid: u32,
     },
     /// It ended instead of starting.
     #[error("the daemon ended at once{why}", why = .last_line.as_deref().map(|line| format!(" ({line})")).unwrap_or_default())]
@@ -57,7 +64,7 @@ impl ControlError {
     #[must_use]
     pub fn next_step(&self) -> String {
         match self {
-            Self::Call(_) => "Look at its log: `multica daemon logs`.".to_owned(),
+            Self::Call(_) | Self::Silent { .. } => "Look at its log: `multica daemon logs`.".to_owned(),
             Self::Start(_) | Self::File { .. } => "Check the path and its permissions.".to_owned(),
             Self::EndedAtOnce { log, .. } => format!("Its log says why: {}", log.display()),
             Self::Runs { .. } => "Look at it: `multica daemon status`.".to_owned(),
@@ -122,16 +129,17 @@ pub async fn start_background(
     if let Some(local) = running(state_dir) {
         return Err(ControlError::Runs { pid: local.pid });
     }
-    let log = log_path(state_dir);
-    let file_error = |source| ControlError::File { path: log.clone(), source };
+    let said = StateDir(state_dir.to_owned()).error_log();
+    let file_error = |source| ControlError::File { path: said.clone(), source };
     std::fs::create_dir_all(state_dir).map_err(file_error)?;
-    let open = || std::fs::OpenOptions::new().create(true).append(true).open(&log).map_err(file_error);
+    // Fresh with each start: its log is another file, which it opens itself.
+    let printed = File::create(&said).map_err(file_error)?;
     let program = std::env::current_exe().map_err(ControlError::Start)?;
     let mut spawn = Spawn::new(program, Cwd::Path(PathBuf::from("/")));
     spawn.arguments = arguments.into_iter().map(Into::into).collect();
     spawn.environment = std::env::vars_os().collect();
-    spawn.stdout = Output::File(open()?);
-    spawn.stderr = Output::File(open()?);
+    spawn.stdout = Output::File(printed.try_clone().map_err(file_error)?);
+    spawn.stderr = Output::File(printed);
     let mut child = spawn.start().map_err(ControlError::Start)?;
     let pid = child.pid;
     let answers = async {
@@ -145,13 +153,16 @@ pub async fn start_background(
         }
     };
     let ended = || {
-        let text = std::fs::read_to_string(&log).unwrap_or_default();
-        ControlError::EndedAtOnce { last_line: text.lines().last().map(str::to_owned), log: log.clone() }
+        let text = std::fs::read_to_string(&said).unwrap_or_default();
+        let error = text.lines().find_map(|line| line.strip_prefix("error: "));
+        let why = error.or_else(|| text.lines().last()).map(str::to_owned);
+        let log = if why.is_some() { said.clone() } else { log_path(state_dir) };
+        ControlError::EndedAtOnce { last_line: why, log }
     };
     tokio::select! {
         started = answers => started,
         _ = child.wait() => Err(ended()),
-        () = tokio::time::sleep(limits.http_timeout.duration()) => Err(ended()),
+        () = tokio::time::sleep(limits.http_timeout.duration()) => Err(ControlError::Silent { pid }),
     }
 }
 
@@ -174,6 +185,7 @@ fn local_api(local: &LocalState) -> Result<Api, ControlError> {
         platform: "cli",
         run: None,
         limits: Limits::default(),
+        written: Written::default(),
     })
     .map_err(ControlError::Call)
 }

@@ -297,6 +297,7 @@ fn charge(
         server_url: daemon.api.server_url().to_owned(),
         machine: daemon.machine,
         daemon_id: daemon.config.daemon_id.clone(),
+        daemon_port: Some(daemon.port),
         slot: daemon.lives.slot(run),
         executable_dir: daemon.executable.parent().map(|p| p.display().to_string()).unwrap_or_default(),
         provider_program: program.and_then(|f| f.program.as_ref()).map(|p| p.display().to_string()),

@@ -18,6 +18,7 @@ mod heartbeat;
 pub mod host;
 mod inspect;
 mod lives;
+pub mod log_file;
 mod orders;
 mod outbox;
 mod providers;

@@ -3,7 +3,8 @@
 //! ```text
 //! daemon.lock                     held as long as the process lives: one daemon a profile
 //! daemon.json   0600              pid, port and token of the local port
-//! daemon.log                      when started in the background
+//! daemon.log                      when started in the background, with daemon.log.1 and older
+//! daemon.err.log                  what such a start printed beside its log
 //! tasks/<task>-<generation>.pending     a claim whose run isn't recorded yet: given back after a crash
 //! tasks/<task>-<generation>.json        the run, written before it is started
 //! tasks/<task>-<generation>.lock        held by its supervisor
@@ -68,6 +69,10 @@ impl StateDir {
 
     pub fn log(&self) -> PathBuf {
         self.0.join("daemon.log")
+    }
+
+    pub fn error_log(&self) -> PathBuf {
+        self.0.join("daemon.err.log")
     }
 
     pub fn tasks(&self) -> PathBuf {

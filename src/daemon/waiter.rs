@@ -1,9 +1,10 @@
 //! A task that has a directory's grant and found a foreign program's lock on it.
 //!
-//! It has no slot meanwhile. The lock is tried on the directory's own handle, and given up at once: the
-//! server promotes the task, and its next supervisor takes it.
+//! It has no slot meanwhile. The lock is tried by a short process as the directory's owner, and given up at
+//! once: the server promotes the task, and its next supervisor takes it.
 
-use std::path::Path;
+use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::sync::watch;
@@ -13,8 +14,8 @@ use super::lives::Phase;
 use super::run::Daemon;
 use super::state::RunId;
 use super::supervisors::directory_of;
-use crate::process::lock::{Try, try_directory};
-use crate::process::safe_file::device_and_inode;
+use crate::execenv::lock_probe::{BUSY, TryLock};
+use crate::process::child::{Cwd, Input, Output, Spawn};
 use crate::supervisor::frame::{Charge, Workplace};
 use crate::wire::daemon::{LockReport, ReportBody};
 
@@ -29,7 +30,7 @@ pub async fn wait_for_lock(
     tracing::info!(task = %charge.assignment.name, "a foreign program has the directory's lock");
     let retry = daemon.config.limits.lock_retry.duration();
     let free = async {
-        while !is_free(&charge.workplace) {
+        while is_busy(&daemon, &charge).await {
             tokio::time::sleep(retry).await;
         }
     };
@@ -49,11 +50,38 @@ pub async fn wait_for_lock(
     }
 }
 
-/// Whether the lock can be had. A directory that is gone is "free" too: its next supervisor says what is wrong.
-fn is_free(workplace: &Workplace) -> bool {
-    let Workplace::InPlace { real_path, device, inode, .. } = workplace else { return true };
-    match try_directory(Path::new(real_path)) {
-        Ok(Try::Taken(_)) | Err(_) => true,
-        Ok(Try::Busy(file)) => device_and_inode(&file).is_ok_and(|found| found != (*device, *inode)),
+/// Whether a foreign program has the lock. What can't be asked (no process to be had, a file system that
+/// hangs) is asked again.
+async fn is_busy(daemon: &Daemon, charge: &Charge) -> bool {
+    let Workplace::InPlace { real_path, device, inode, .. } = &charge.workplace else { return false };
+    let request = TryLock {
+        real_path: real_path.clone(),
+        device: *device,
+        inode: *inode,
+        owner: charge.owner.clone(),
+    };
+    match ask(daemon, &request).await {
+        Ok(code) => code == Some(i32::from(BUSY)),
+        Err(error) => {
+            tracing::warn!(task = %charge.assignment.name, error = %error, "can't try the directory's lock");
+            true
+        }
+    }
+}
+
+async fn ask(daemon: &Daemon, request: &TryLock) -> io::Result<Option<i32>> {
+    let mut spawn = Spawn::new(daemon.executable.clone(), Cwd::Path(PathBuf::from("/")));
+    spawn.arguments.push("__try-lock".into());
+    spawn.stdin = Input::Bytes(serde_json::to_vec(request)?);
+    spawn.stdout = Output::Null;
+    spawn.stderr = Output::Null;
+    let mut child = spawn.start()?;
+    let limit = daemon.config.limits.prepare.duration();
+    match tokio::time::timeout(limit, child.wait()).await {
+        Ok(exit) => Ok(exit?.code),
+        Err(_) => {
+            child.kill_session().await;
+            Err(io::ErrorKind::TimedOut.into())
+        }
     }
 }

@@ -44,6 +44,8 @@ pub struct Facts<'a> {
     pub env_root: &'a str,
     /// The work directory.
     pub work_dir: &'a str,
+    /// The daemon's local port.
+    pub daemon_port: Option<u16>,
     /// The daemon's slot.
     pub slot: u32,
     /// The directory of our executable.
@@ -97,6 +99,9 @@ pub fn build(base: impl IntoIterator<Item = (String, String)>, facts: &Facts<'_>
         ("MULTICA_RUN", format!("{}-{}", assignment.id, assignment.generation)),
     ] {
         set(&mut kept, name, &value.replace('\0', ""));
+    }
+    if let Some(port) = facts.daemon_port {
+        set(&mut kept, "MULTICA_DAEMON_PORT", &port.to_string());
     }
     kept
 }

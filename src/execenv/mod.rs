@@ -11,6 +11,7 @@ pub mod context;
 pub mod directory;
 pub mod env_root;
 pub mod environment;
+pub mod lock_probe;
 pub mod prompt;
 pub mod quote;
 pub mod sidecars;

@@ -102,6 +102,8 @@ pub struct Limits {
     pub command_results: Millis,
     /// A reader that asks for a position waits this long for it.
     pub at_least_wait: Millis,
+    /// A reader that names no position waits this long for what was written before it asked.
+    pub settle: Millis,
     /// Tasks that one daemon runs at once.
     pub daemon_slots: u32,
     /// Tasks that one agent runs at once, unless it says otherwise.
@@ -152,6 +154,10 @@ pub struct Limits {
     pub message_bytes: usize,
     /// Longest prompt passed as an argument, bytes (the kernel's limit for one argument).
     pub prompt_argument_bytes: usize,
+    /// A log file that has grown so far, bytes, is put aside for a fresh one.
+    pub log_file_bytes: u64,
+    /// Files of one log, the one being written included; the oldest go.
+    pub log_files: u32,
 }
 
 impl Default for Limits {
@@ -192,6 +198,7 @@ impl Default for Limits {
             sign_in_link: minutes(10),
             command_results: minutes(30 * 24 * 60),
             at_least_wait: seconds(2),
+            settle: Millis(500),
             daemon_slots: 20,
             agent_slots: 6,
             batch_commands: 256,
@@ -217,6 +224,8 @@ impl Default for Limits {
             frame_batch: 64,
             message_bytes: 256 * 1_024,
             prompt_argument_bytes: 128 * 1_024,
+            log_file_bytes: 20 * 1_024 * 1_024,
+            log_files: 5,
         }
     }
 }

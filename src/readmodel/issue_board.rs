@@ -1,7 +1,7 @@
 //! Issues by what one looks for.
 
 use super::found::{Found, select};
-use super::{ReadModelError, Registry};
+use super::{ReadModelError, Registry, query};
 use crate::fold::issue_board::IssueRow;
 use crate::kernel::ids::{IssueId, ProjectId, WorkspaceId};
 use crate::store::Store;
@@ -33,11 +33,13 @@ pub async fn ids(
     workspace: WorkspaceId,
     wanted: &Wanted,
 ) -> Result<Vec<IssueId>, ReadModelError> {
+    let registered = registry.get(NAME)?;
+    query::settle(store, registered).await?;
     let sql = include_str!("sql/issues_of_workspace.sql");
     let project = wanted.project.map(|project| project.0);
     let found: Vec<Found<IssueRow>> = select(
         store,
-        registry.get(NAME)?,
+        registered,
         sql,
         &[&workspace.0, &wanted.status, &project, &wanted.assignee, &wanted.limit, &wanted.offset],
     )
@@ -57,6 +59,12 @@ pub async fn by_key(
 ) -> Result<Option<IssueId>, ReadModelError> {
     let sql = include_str!("sql/issue_by_key.sql");
     let key = key.to_ascii_uppercase();
-    let found: Vec<Found<IssueRow>> = select(store, registry.get(NAME)?, sql, &[&workspace.0, &key]).await?;
+    let registered = registry.get(NAME)?;
+    let mut found: Vec<Found<IssueRow>> = select(store, registered, sql, &[&workspace.0, &key]).await?;
+    if found.is_empty() {
+        // Perhaps it has been created a moment ago.
+        query::settle(store, registered).await?;
+        found = select(store, registered, sql, &[&workspace.0, &key]).await?;
+    }
     Ok(found.first().map(|found| found.row.id))
 }

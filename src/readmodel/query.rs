@@ -2,7 +2,7 @@
 //!
 //! Not here: typed queries of one read model, which lie in a file of its name beside this one.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio_postgres::IsolationLevel;
 
@@ -106,7 +106,29 @@ pub async fn answer(
 /// # Errors
 /// [`ReadModelError::Behind`] after the limit's wait.
 pub async fn at_least(store: &Store, registered: &Registered, position: i64) -> Result<(), ReadModelError> {
-    let deadline = Instant::now() + store.limits().at_least_wait.duration();
+    reach(store, registered, position, store.limits().at_least_wait.duration()).await
+}
+
+/// Gives a follower a moment to show what the log held when this was called: who has just written
+/// something and looks for it finds it. One that stays behind is read as it is.
+///
+/// # Errors
+/// [`ReadModelError`], except `Behind`.
+pub async fn settle(store: &Store, registered: &Registered) -> Result<(), ReadModelError> {
+    let position = *store.head().borrow();
+    match reach(store, registered, position, store.limits().settle.duration()).await {
+        Ok(()) | Err(ReadModelError::Behind { .. }) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+async fn reach(
+    store: &Store,
+    registered: &Registered,
+    position: i64,
+    patience: Duration,
+) -> Result<(), ReadModelError> {
+    let deadline = Instant::now() + patience;
     let mut head = store.head();
     loop {
         let checkpoint = shown(store, registered).await?;

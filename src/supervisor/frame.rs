@@ -60,6 +60,9 @@ pub struct Charge {
     pub machine: MachineId,
     /// The daemon.
     pub daemon_id: String,
+    /// The daemon's local port, for the agent's environment; absent in what an older daemon has recorded.
+    #[serde(default)]
+    pub daemon_port: Option<u16>,
     /// Which of the daemon's slots, from 0, for the agent's environment.
     pub slot: u32,
     /// Directory of the product's executable, first on the agent's PATH.

@@ -54,6 +54,9 @@ pub(super) async fn prepare(run: &mut Run) -> Result<Prepared, RunError> {
     if assignment.agent.id != assignment.agent_id {
         return Err(RunError::Identity);
     }
+    if !assignment.auth_token.starts_with("mat_") {
+        return Err(RunError::Token);
+    }
     run.provider()?;
     run.env_root.lay_out(run.directory().is_none())?;
     failpoint::hit("laid-out");

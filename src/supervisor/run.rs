@@ -46,6 +46,9 @@ pub enum RunError {
     /// The assignment names another agent than it holds.
     #[error("the assignment doesn't name its agent")]
     Identity,
+    /// The token isn't a task's: with another one the agent could do what its task may not.
+    #[error("the assignment holds no task token")]
+    Token,
     /// The provider isn't one of ours.
     #[error("the provider {provider} isn't known here")]
     Provider {
@@ -96,7 +99,7 @@ impl RunError {
             Self::EnvRoot(EnvRootError::Io { .. }) => "machine_error",
             Self::EnvRoot(_) => "env_root_taken",
             Self::Sidecars(SidecarError::Taken { .. }) => "context_file_taken",
-            Self::Identity => "invalid_task_identity",
+            Self::Identity | Self::Token => "invalid_task_identity",
             Self::Provider { .. } => "agent_error.runtime_missing_executable",
             Self::Timeout => "timeout",
             Self::Become(_) | Self::Sidecars(_) | Self::Directory { .. } | Self::Replaced { .. } => {
@@ -330,6 +333,7 @@ impl Run {
             server_url: &charge.server_url,
             env_root: &charge.env_root,
             work_dir: &self.work_dir(),
+            daemon_port: charge.daemon_port,
             slot: charge.slot,
             executable_dir: &charge.executable_dir,
             other_account,

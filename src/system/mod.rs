@@ -5,6 +5,7 @@
 //!
 //! Not here: the machine half; the command line.
 
+pub mod log;
 pub mod up;
 
 use std::fs::{DirBuilder, OpenOptions};

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use super::{SystemError, bind};
 use crate::cli::demo::{self, Demo};
 use crate::cli::{self, Common, DaemonStart, UpArgs};
-use crate::client::api::{Api, Connection};
+use crate::client::api::{Api, Connection, Written};
 use crate::client::config::{ConfigFile, Environment, Home, LOCAL_PROFILE, Profile};
 use crate::daemon::{self, DaemonConfig, Ended, Shutdown};
 use crate::git::Git;
@@ -113,7 +113,7 @@ pub async fn run(common: &Common, args: &UpArgs, limits: Limits) -> Result<ExitC
         wipe(&plan.data).await?;
     }
     make(&plan.data)?;
-    log_to(&plan.data, common.debug)?;
+    log_to(&plan.data, common.debug, &limits)?;
     let mut config = ConfigFile::read(&plan.profile.config_path())?;
     let listener = listen(args.port, config.text("server_url")).await?;
     let person = environment.get("USER").unwrap_or("Owner").to_owned();
@@ -138,6 +138,7 @@ pub async fn run(common: &Common, args: &UpArgs, limits: Limits) -> Result<ExitC
         platform: "cli",
         run: None,
         limits: limits.clone(),
+        written: Written::seen(),
     };
     let api = Api::new(&connection)?;
     let daemon_config = plan.daemon(args, limits)?;
@@ -317,23 +318,15 @@ async fn listen(asked: Option<u16>, last: Option<&str>) -> Result<TcpListener, U
     Err(UpError::NoPort)
 }
 
-/// The log goes to a file: the terminal is for people.
-fn log_to(data: &Path, debug: bool) -> Result<(), UpError> {
-    use tracing_subscriber::EnvFilter;
-    let path = data.join("multica.log");
-    let file = File::options()
-        .create(true)
-        .append(true)
-        .open(&path)
-        .map_err(|source| UpError::File { action: "open", path, source })?;
-    let filter = EnvFilter::try_from_env("MULTICA_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false);
+/// The log goes to a file: the terminal is for people, unless they ask for it.
+fn log_to(data: &Path, debug: bool, limits: &Limits) -> Result<(), UpError> {
     if debug {
-        lines.with_writer(io::stderr).init();
-    } else {
-        lines.with_writer(file).init();
+        super::log::to_terminal(true);
+        return Ok(());
     }
-    Ok(())
+    let path = data.join("multica.log");
+    super::log::to_file(path.clone(), debug, limits)
+        .map_err(|source| UpError::File { action: "open", path, source })
 }
 
 /// Address, sign-in link, and what to do first.

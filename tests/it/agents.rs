@@ -24,13 +24,15 @@ use multica::kernel::limits::Limits;
 const DEADLINE: Duration = Duration::from_mins(3);
 
 /// The model service: the stub, or one that refuses every call.
-struct Model {
-    url: String,
+pub struct Model {
+    /// Where it listens.
+    pub url: String,
     child: Option<Child>,
 }
 
 impl Model {
-    fn scripted() -> Self {
+    /// Plays the script that a prompt holds.
+    pub fn scripted() -> Self {
         let stub = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/stub-model-api");
         let mut child = Command::new("python3")
             .args([stub, "--port", "0"])
@@ -45,7 +47,7 @@ impl Model {
     }
 
     /// Answers 401 to everything, for as long as the test's process lives.
-    fn refusing() -> Self {
+    pub fn refusing() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         thread::spawn(move || {
@@ -162,7 +164,7 @@ impl Place {
 }
 
 /// The program of a CLI that `tests/agents/install` installed.
-fn cli(provider: Provider) -> PathBuf {
+pub fn cli(provider: Provider) -> PathBuf {
     let folder = std::env::var_os("MULTICA_TEST_AGENTS_BIN").map_or_else(default_folder, PathBuf::from);
     let program = folder.join(provider.detection().unwrap().binary);
     assert!(program.exists(), "{} is missing: run tests/agents/install first", program.display());

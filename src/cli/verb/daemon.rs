@@ -10,6 +10,7 @@ use crate::cli::session::Session;
 use crate::client::config::{ConfigFile, Home};
 use crate::daemon::DaemonConfig;
 use crate::daemon::control;
+use crate::daemon::log_file::Tail;
 use crate::kernel::limits::Limits;
 
 /// The verbs.
@@ -90,6 +91,10 @@ async fn start(session: &Session, common: &Common, args: &DaemonStart) -> Result
     // Everything that can be wrong is found here, where a person reads it, not in the child's log.
     let config = daemon_config(session, args)?;
     let mut passed = vec!["daemon".to_owned(), "start".to_owned(), "--foreground".to_owned()];
+    passed.push("--log-to-file".to_owned());
+    if common.debug {
+        passed.push("--debug".to_owned());
+    }
     let flags = [
         ("--server-url", common.server_url.clone()),
         ("--workspace-id", common.workspace_id.clone()),
@@ -153,28 +158,17 @@ fn task_line(task: &Value) -> String {
 
 async fn logs(session: &Session, follow: bool, lines: usize) -> Result<(), CliError> {
     let path = control::log_path(&session.profile()?.daemon_dir());
-    let read = |path: &std::path::Path| {
-        std::fs::read(path).map_err(|source| CliError::File { path: path.to_owned(), source })
-    };
-    let bytes = read(&path)?;
-    let mut seen = bytes.len();
-    let whole = String::from_utf8_lossy(&bytes).into_owned();
-    let all: Vec<&str> = whole.lines().collect();
-    for text in &all[all.len().saturating_sub(lines)..] {
-        line(text)?;
-    }
-    if !follow {
-        return Ok(());
-    }
+    let failed = |source| CliError::File { path: path.clone(), source };
+    let (mut tail, mut fresh) = Tail::open(&path, lines).map_err(failed)?;
     loop {
-        tokio::time::sleep(session.limits.transcript_flush.duration()).await;
-        let bytes = read(&path)?;
-        // A shorter file is a fresh one.
-        let fresh = bytes.get(seen..).unwrap_or(&bytes);
-        if !fresh.is_empty() {
-            line(String::from_utf8_lossy(fresh).trim_end())?;
+        for text in &fresh {
+            line(text)?;
         }
-        seen = bytes.len();
+        if !follow {
+            return Ok(());
+        }
+        tokio::time::sleep(session.limits.transcript_flush.duration()).await;
+        fresh = tail.fresh().map_err(failed)?;
     }
 }
 

@@ -1,5 +1,7 @@
 //! The whole product: real PostgreSQL, server, daemon, supervisors, agents, CLI.
 
+mod accounts;
+mod agents;
 mod bad_input;
 mod crowd;
 mod demo;

@@ -313,6 +313,7 @@ fn charge(root: &Path, script: &str) -> Charge {
         server_url: "http://127.0.0.1:1".to_owned(),
         machine: MachineId(Uuid::from_u128(5)),
         daemon_id: "d".to_owned(),
+        daemon_port: Some(19_514),
         slot: 0,
         executable_dir: "/nowhere/bin".to_owned(),
         provider_program: None,
