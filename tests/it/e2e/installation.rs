@@ -85,6 +85,14 @@ impl Installation {
         &self.base
     }
 
+    /// Sets a variable for everything started from now on; an empty value removes it.
+    pub fn set(&mut self, name: &str, value: &str) {
+        self.environment.retain(|(have, _)| have != name);
+        if !value.is_empty() {
+            self.environment.push((name.into(), value.into()));
+        }
+    }
+
     /// Starts `multica up` and waits until it serves.
     pub fn up(&mut self) {
         let log = fs::OpenOptions::new().create(true).append(true).open(self.base.join("up.log")).unwrap();
