@@ -284,3 +284,22 @@ async fn no_route_does_or_tells_anything_of_another_workspace() {
     assert_eq!(me["workspace_id"], elsewhere.to_string());
     things.scene.finish().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_route_refuses_the_methods_that_it_does_not_have() {
+    let things = Things::new().await;
+    let routes = routes();
+    let patterns: std::collections::BTreeSet<&str> =
+        routes.iter().map(|route| route.pattern.as_str()).collect();
+    for pattern in patterns {
+        for method in ["GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"] {
+            if routes.iter().any(|route| route.pattern == pattern && route.method == method) {
+                continue;
+            }
+            let route = Route { method: method.to_owned(), pattern: pattern.to_owned() };
+            let answer = things.ask(Some(&things.scene.served.token), &route, "").await;
+            assert_eq!(answer.problem(405), "method_not_allowed", "{}", route.name());
+        }
+    }
+    things.scene.finish().await;
+}
