@@ -175,9 +175,14 @@ fn receive(task: &Task, generation: u32) -> Decision {
             }
             Ok(vec![TaskEvent::ClaimReceived(Generation { generation })])
         }
-        Phase::Running(claim) | Phase::Parked(claim) => {
+        Phase::Running(claim) => {
             current(task, claim, generation)?;
             Ok(Vec::new())
+        }
+        // A promotion answered too late: it was taken back, and the directory may be another's by now.
+        Phase::Parked(claim) => {
+            current(task, claim, generation)?;
+            Err(not_granted())
         }
         Phase::Queued => Err(stale_generation(task, generation)),
         // The daemon learns from the answer's status that there is nothing to do.
@@ -234,11 +239,7 @@ fn start(task: &Task, generation: u32) -> Decision {
         }
         Phase::Parked(claim) => {
             current(task, claim, generation)?;
-            Err(Refusal::conflict(
-                "not_granted",
-                "the task waits for its directory",
-                "Wait for the order `promoted`.",
-            ))
+            Err(not_granted())
         }
         Phase::Queued => Err(stale_generation(task, generation)),
         Phase::Ended { .. } => Ok(late(task, generation, "start", None, None)),
@@ -384,6 +385,10 @@ fn not_received() -> Refusal {
         "the claim's receipt hasn't been accepted",
         "Send the receipt first; do nothing before it is accepted.",
     )
+}
+
+fn not_granted() -> Refusal {
+    Refusal::conflict("not_granted", "the task waits for its directory", "Wait for the order `promoted`.")
 }
 
 fn ended(task: &Task) -> Refusal {

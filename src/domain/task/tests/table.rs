@@ -59,7 +59,7 @@ fn the_table_of_the_head_is_the_tables_of_the_code() {
     }
     insta::assert_snapshot!(lines.join("\n"), @r"
     claim: queued: dispatched | dispatched: ✗ already_claimed | parked: ✗ already_claimed | running: ✗ already_claimed | ended: ✗ already_ended
-    receive: queued: ✗ stale_generation | dispatched: – | parked: – | running: – | ended: –
+    receive: queued: ✗ stale_generation | dispatched: – | parked: ✗ not_granted | running: – | ended: –
     park: queued: ✗ stale_generation | dispatched: waiting_local_directory | parked: – | running: ✗ not_dispatched | ended: –
     promote: queued: ✗ not_parked | dispatched: ✗ not_parked | parked: dispatched | running: ✗ not_parked | ended: ✗ not_parked
     start: queued: ✗ stale_generation | dispatched: running | parked: ✗ not_granted | running: – | ended: late
