@@ -4,6 +4,7 @@ use super::{AppError, Duty, Policies};
 use crate::app::daemon_write::DaemonWrite;
 use crate::app::task_sweep::DaemonLost;
 use crate::domain::daemon::DaemonCommand;
+use crate::domain::task::Status;
 use crate::kernel::ids::TaskId;
 use crate::readmodel::{directory_queue, runtime_presence, task_status};
 use crate::store::heartbeat::{self, Heartbeat};
@@ -24,8 +25,8 @@ impl Policies {
                 self.went_offline(&beat).await?;
             }
             let over = beat.silent >= self.limits.reconnect_grace.duration();
-            if over && !standing.row.dead && !standing.row.signed_off {
-                self.give_up(&beat, "reconnect_grace_over").await?;
+            if over && !standing.row.dead {
+                self.give_up(&beat, standing.row.signed_off).await?;
             }
         }
         Ok(())
@@ -49,16 +50,19 @@ impl Policies {
         Ok(())
     }
 
-    async fn give_up(&self, beat: &Heartbeat, reason: &str) -> Result<(), AppError> {
-        let tasks: Vec<(TaskId, TaskId)> =
-            task_status::of_daemon(&self.store, &self.registry, beat.workspace, &beat.daemon)
-                .await?
-                .into_iter()
-                .map(|task| (task.row.id, TaskId(self.world.uuid_v7())))
-                .collect();
+    async fn give_up(&self, beat: &Heartbeat, signed_off: bool) -> Result<(), AppError> {
+        let found = task_status::of_daemon(&self.store, &self.registry, beat.workspace, &beat.daemon).await?;
         let directories =
             directory_queue::held_by_daemon(&self.store, &self.registry, beat.workspace, &beat.daemon)
                 .await?;
+        // Who signs off leaves in order, and what waits there keeps its place; but a task that it left
+        // running, or a directory that it left held, would stay so for ever.
+        let left = found.iter().any(|task| matches!(task.row.status, Status::Running | Status::Dispatched));
+        if signed_off && !left && directories.is_empty() {
+            return Ok(());
+        }
+        let tasks: Vec<(TaskId, TaskId)> =
+            found.into_iter().map(|task| (task.row.id, TaskId(self.world.uuid_v7()))).collect();
         let duty = Duty {
             policy: "daemon_lost",
             workspace: beat.workspace,
@@ -68,7 +72,7 @@ impl Policies {
         let decision = DaemonLost {
             workspace: beat.workspace,
             daemon: beat.daemon.clone(),
-            reason: reason.to_owned(),
+            reason: "reconnect_grace_over".to_owned(),
             last_seen: Some(beat.last_seen),
             tasks,
             directories,
