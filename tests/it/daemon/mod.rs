@@ -98,7 +98,7 @@ async fn a_superseded_daemon_says_so_and_exits() {
     fake.refuse("/api/daemon/heartbeat", 409, "daemon_superseded");
     let mut machine = Machine::start(&fake, &[]);
     assert_eq!(machine.exit_code().await, Some(1));
-    assert!(machine.log().contains("A newer process of this daemon has registered"), "{}", machine.log());
+    assert!(machine.log().contains("a newer process of this daemon has registered"), "{}", machine.log());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -181,5 +181,88 @@ async fn a_foreign_lock_is_waited_for_and_its_end_is_told() {
     let directory = fake.report(&task, "enter-directory")["directory"].clone();
     fake.order(json!({"kind": "promoted", "task": task, "generation": 1, "directory": directory}));
     until("it is complete", || fake.has(&task, "complete")).await;
+    machine.stop().await;
+}
+
+/// S035: without a grant nothing starts; the same question is asked until it is answered, and can be seen.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_directory_is_asked_for_under_one_key_until_the_answer_comes() {
+    let fake = Fake::start().await;
+    let machine = Machine::start(&fake, &[]);
+    let task = fake.offer(in_directory("cat > /dev/null; touch ran", &machine.repo()));
+    let path = format!("/api/daemon/tasks/{task}/enter-directory");
+    fake.fail(&path, 503, u32::MAX);
+    until("it has asked thrice", || fake.keys(&path).len() >= 3).await;
+    let keys = fake.keys(&path);
+    assert!(keys.iter().all(|key| *key == keys[0]), "{keys:?}");
+    assert!(!fake.has(&task, "prepared") && std::fs::read_dir(machine.repo()).expect("read").count() == 0);
+    let assert = machine.command(&["daemon", "status", "--output", "json"]).assert().success();
+    let status: serde_json::Value = serde_json::from_slice(&assert.get_output().stdout).expect("json");
+    assert_eq!(status["tasks"].as_array().map(Vec::len), Some(1), "{status}");
+    fake.fail(&path, 503, 0);
+    until("it is complete", || fake.has(&task, "complete")).await;
+    assert!(machine.repo().join("ran").exists());
+    machine.stop().await;
+}
+
+/// A promotion whose receipt is refused is forgotten: its grant was taken back, nothing is touched.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_promotion_answered_too_late_touches_nothing() {
+    let fake = Fake::start().await;
+    fake.queue();
+    let machine = Machine::start(&fake, &[]);
+    let task = fake.offer(in_directory("cat > /dev/null; touch ran", &machine.repo()));
+    until("it wants in", || fake.has(&task, "enter-directory")).await;
+    until("it is forgotten", || machine.recorded().is_empty()).await;
+    let receipt = format!("/api/daemon/tasks/{task}/receipt");
+    fake.refuse(&receipt, 409, "not_granted");
+    let directory = fake.report(&task, "enter-directory")["directory"].clone();
+    fake.order(json!({"kind": "promoted", "task": task, "generation": 1, "directory": directory}));
+    until("its receipt was refused", || fake.keys(&receipt).len() >= 2).await;
+    until("it is forgotten again", || machine.recorded().is_empty()).await;
+    assert_eq!(std::fs::read_dir(machine.repo()).expect("read").count(), 0);
+    assert!(!fake.has(&task, "prepared"));
+    machine.stop().await;
+}
+
+/// C-033: a stop ends within its limits although the agent ignores every signal that it can.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_ends_in_time_although_the_agent_ignores_every_signal() {
+    let fake = Fake::start().await;
+    let task = fake.offer(assignment("trap '' TERM INT HUP QUIT; while :; do sleep 0.1; done"));
+    let mut machine = Machine::start(&fake, &["--drain", "0"]);
+    until("the agent runs", || fake.has(&task, "process-started")).await;
+    let begun = std::time::Instant::now();
+    machine.command(&["daemon", "stop"]).assert().success();
+    assert_eq!(machine.exit_code().await, Some(0));
+    assert!(begun.elapsed() < std::time::Duration::from_secs(20), "{:?}", begun.elapsed());
+    assert_eq!(fake.report(&task, "fail")["failure_reason"], "runtime_recovery");
+}
+
+/// S018, S019: of two own directories neither is chosen; those of other machines are passed over.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_directories_of_one_daemon_are_refused_by_both_names_and_foreign_ones_are_none_of_its_business() {
+    let fake = Fake::start().await;
+    let machine = Machine::start(&fake, &[]);
+    let mut both = in_directory("cat > /dev/null; touch ran", &machine.repo());
+    let mut second = both["project_resources"][0].clone();
+    second["resource_ref"]["local_path"] = json!("/srv/second");
+    both["project_resources"].as_array_mut().expect("a list").push(second.clone());
+    let task = fake.offer(both);
+    until("it is refused", || fake.has(&task, "fail")).await;
+    let failed = fake.report(&task, "fail");
+    assert_eq!(failed["failure_reason"], "local_directory_error");
+    let error = failed["error"].as_str().expect("a sentence");
+    assert!(
+        error.contains(&machine.repo().display().to_string()) && error.contains("/srv/second"),
+        "{error}"
+    );
+    assert_eq!(std::fs::read_dir(machine.repo()).expect("read").count(), 0);
+    let mut foreign = assignment("cat > /dev/null; pwd");
+    second["resource_ref"]["daemon_id"] = json!("somebody-else");
+    foreign["project_resources"] = json!([second]);
+    let task = fake.offer(foreign);
+    until("it is complete", || fake.has(&task, "complete")).await;
+    assert!(!fake.has(&task, "enter-directory"), "a foreign path is not even looked at");
     machine.stop().await;
 }

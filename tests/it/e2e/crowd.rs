@@ -5,7 +5,7 @@ use std::fs;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::installation::{Installation, eventually, signal};
 
@@ -13,10 +13,20 @@ const TASKS: usize = 50;
 const DIRECTORIES: usize = 5;
 const DAEMONS: usize = 3;
 
-/// Exclusive creation: a second one at the same time would fail, and its task with it.
-const SCRIPT: &str = "set -C; : > .taken || exit 9; sleep 0.02; rm .taken";
+/// Exclusive creation: a second one at the same time would fail, and its task with it. The first of each
+/// directory stays until all have come, so that there are queues.
+const SCRIPT: &str = "set -C; : > .taken || exit 9; while [ ! -e ../go ]; do sleep 0.1; done; rm .taken";
 
-struct ExtraDaemon(Child);
+/// A daemon beside the one of `multica up`; stopped when dropped.
+pub(super) struct ExtraDaemon(Child);
+
+impl ExtraDaemon {
+    /// As `kill -9` does.
+    pub(super) fn kill(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
 
 impl Drop for ExtraDaemon {
     fn drop(&mut self) {
@@ -27,11 +37,13 @@ impl Drop for ExtraDaemon {
     }
 }
 
-fn extra_daemon(installation: &Installation, name: &str) -> ExtraDaemon {
+/// Starts a daemon with a profile of its own, and that name.
+pub(super) fn extra_daemon(installation: &Installation, name: &str) -> ExtraDaemon {
     let profile = installation.profile(name);
     fs::create_dir_all(&profile).unwrap();
     fs::copy(installation.profile("local").join("config.json"), profile.join("config.json")).unwrap();
-    let log = fs::File::create(installation.base().join(format!("{name}.log"))).unwrap();
+    let log = installation.base().join(format!("{name}.log"));
+    let log = fs::OpenOptions::new().create(true).append(true).open(log).unwrap();
     let child = installation
         .command()
         .args(["--profile", name, "daemon", "start", "--foreground", "--daemon-id", name])
@@ -48,7 +60,7 @@ fn fifty_tasks_on_five_directories_by_three_daemons_never_meet() {
     let installation = Installation::start("crowd");
     let names: Vec<String> = (1..DAEMONS).map(|n| format!("extra{n}")).collect();
     let extra: Vec<ExtraDaemon> = names.iter().map(|name| extra_daemon(&installation, name)).collect();
-    let daemons = eventually(Duration::from_secs(30), "three daemons", || {
+    let daemons = eventually(Duration::from_secs(90), "three daemons", || {
         let list = installation.try_json(&["daemon", "list"])?;
         let all: Vec<Value> = list["daemons"].as_array().cloned().unwrap_or_default();
         let online: Vec<String> = all
@@ -67,25 +79,60 @@ fn fifty_tasks_on_five_directories_by_three_daemons_never_meet() {
         let path = directory.display().to_string();
         for daemon in &daemons {
             installation.json(&[
-                "project", "resource", "add", &id, "--type", "local_directory", "--local-path", &path, "--daemon-id",
+                "project",
+                "resource",
+                "add",
+                &id,
+                "--type",
+                "local_directory",
+                "--local-path",
+                &path,
+                "--daemon-id",
                 daemon,
             ]);
         }
         projects.push(id);
     }
+    let mut agents = Vec::new();
     for (n, daemon) in daemons.iter().enumerate() {
         let name = format!("agent{n}");
         let script = format!("--arg={SCRIPT}");
-        installation.json(&[
-            "agent", "create", "--name", &name, "--provider", "command", "--daemon-id", daemon, "--command", "sh",
-            "--arg=-c", &script, "--max-concurrent-tasks", "50",
+        let agent = installation.json(&[
+            "agent",
+            "create",
+            "--name",
+            &name,
+            "--provider",
+            "command",
+            "--daemon-id",
+            daemon,
+            "--command",
+            "sh",
+            "--arg=-c",
+            &script,
+            "--max-concurrent-tasks",
+            "50",
         ]);
+        agents.push(agent["id"].clone());
     }
     for n in 0..TASKS {
-        installation.issue(&format!("Task {n}"), &projects[n % DIRECTORIES], &format!("agent{}", n % DAEMONS));
+        let issue = json!({"title": format!("Task {n}"), "project_id": projects[n % DIRECTORIES],
+            "assignee_type": "agent", "assignee_id": agents[n % DAEMONS]});
+        installation.call("POST", "/api/issues", &issue).unwrap();
     }
+    let of_status = |wanted: &str| {
+        let list = installation.call("GET", "/api/tasks?limit=200", &Value::Null)?;
+        let tasks = list["tasks"].as_array().cloned().unwrap_or_default();
+        let found: Vec<Value> = tasks.iter().filter(|task| task["status"] == wanted).cloned().collect();
+        Ok::<_, String>((found, tasks))
+    };
+    eventually(Duration::from_secs(60), "that all but one of each directory wait", || {
+        let (waiting, tasks) = of_status("waiting_local_directory")?;
+        if waiting.len() == TASKS - DIRECTORIES { Ok(()) } else { Err(format!("{tasks:?}")) }
+    });
+    fs::write(installation.base().join("code/go"), "").unwrap();
     let tasks = eventually(Duration::from_secs(180), "the end of all tasks", || {
-        let list = installation.try_json(&["task", "list", "--all"])?;
+        let list = installation.call("GET", "/api/tasks?limit=200", &Value::Null)?;
         let tasks = list["tasks"].as_array().cloned().unwrap_or_default();
         let over = tasks.iter().filter(|task| !task["completed_at"].is_null()).count();
         if over == TASKS { Ok(tasks) } else { Err(format!("{over} of {} are over", tasks.len())) }
@@ -100,20 +147,47 @@ fn fifty_tasks_on_five_directories_by_three_daemons_never_meet() {
     drop(extra);
 }
 
+/// Every event of the log, page by page.
+fn whole_feed(installation: &Installation) -> Vec<Value> {
+    let mut entries: Vec<Value> = Vec::new();
+    loop {
+        let after = entries.last().map_or(0, |entry| entry["position"].as_i64().unwrap()).to_string();
+        let page = installation.text(&["feed", "--after", &after, "--limit", "500", "--output", "json"]);
+        let page: Vec<Value> = page.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        if page.is_empty() {
+            return entries;
+        }
+        entries.extend(page);
+    }
+}
+
 fn assert_first_come_first_served(installation: &Installation) {
-    let feed = installation.json(&["feed", "--after", "0"]);
     let mut arrived: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut promoted: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for entry in feed["entries"].as_array().unwrap() {
-        let into = match entry["type"].as_str().unwrap() {
-            "directory.queued" => &mut arrived,
-            "directory.promoted" => &mut promoted,
-            _ => continue,
-        };
+    let mut inside: BTreeMap<String, String> = BTreeMap::new();
+    for entry in whole_feed(installation) {
+        let kind = entry["type"].as_str().unwrap();
+        if !kind.starts_with("directory.") {
+            continue;
+        }
+        let directory = entry["stream"]["id"].as_str().unwrap().to_owned();
         let task = entry["links"].as_array().unwrap().iter().find(|link| link["rel"] == "task").unwrap();
-        let queue = into.entry(entry["stream"]["id"].as_str().unwrap().to_owned()).or_default();
-        queue.push(task["id"].as_str().unwrap().to_owned());
+        let task = task["id"].as_str().unwrap().to_owned();
+        match kind {
+            "directory.acquired" | "directory.promoted" => {
+                let other = inside.insert(directory.clone(), task.clone());
+                assert_eq!(other, None, "two hold one directory by the log");
+            }
+            "directory.released" => assert_eq!(inside.remove(&directory), Some(task.clone())),
+            _ => {}
+        }
+        match kind {
+            "directory.queued" => arrived.entry(directory).or_default().push(task),
+            "directory.promoted" => promoted.entry(directory).or_default().push(task),
+            _ => {}
+        }
     }
+    assert_eq!(inside, BTreeMap::new(), "a directory is still held");
     assert_eq!(arrived.len(), DIRECTORIES, "each directory had a queue");
     assert_eq!(arrived, promoted, "in each directory the order of arrival is the order of promotion");
 }

@@ -4,4 +4,5 @@ mod crowd;
 mod demo;
 pub mod installation;
 mod kill;
+mod steps;
 mod story;

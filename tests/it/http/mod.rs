@@ -4,5 +4,8 @@ mod client;
 mod edges;
 mod feed;
 mod life;
+mod pairs;
 mod parking;
+mod queue;
+mod silence;
 mod tokens;

@@ -187,3 +187,16 @@ async fn a_full_spool_ends_the_run_by_name() {
     assert_eq!(world.processes(), [0; 0]);
     assert!(is_free(&world.directory));
 }
+
+/// C-031: children that are made faster than anybody can list them are gone before the directory is free.
+#[tokio::test]
+async fn an_agent_that_never_stops_forking_is_gone_before_its_directory_is_free() {
+    let world = World::new(
+        "trap '' TERM; fork() { while :; do (trap '' TERM; setsid sleep 300) & sleep 0.005; done; }; fork & fork",
+    );
+    let cancel_after = Some(("process-started", "cancelled"));
+    world.run_with(Daemon { cancel_after, ..Daemon::default() }).await;
+    assert!(matches!(world.terminal(), ReportBody::CancelAck { .. }));
+    assert_eq!(world.processes(), [0; 0]);
+    assert!(is_free(&world.directory));
+}
