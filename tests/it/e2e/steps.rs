@@ -96,7 +96,7 @@ impl Steps {
 
     /// The last run has completed, those before were interrupted; the directory is free and as it was.
     fn ends_well(&self, key: &str, step: &str) {
-        let runs = eventually(Duration::from_secs(60), &format!("{key} after {step}"), || {
+        let runs = eventually(Duration::from_secs(120), &format!("{key} after {step}"), || {
             let runs =
                 self.installation.call("GET", &format!("/api/issues/{key}/task-runs"), &Value::Null)?;
             let all = runs.as_array().cloned().unwrap_or_default();
@@ -108,7 +108,7 @@ impl Steps {
             assert_eq!(earlier["failure_reason"], "runtime_recovery", "{step}: {earlier:#}");
         }
         assert!(runs.len() <= 2, "{step}: once is enough: {runs:#?}");
-        eventually(Duration::from_secs(30), &format!("the release after {step}"), || {
+        eventually(Duration::from_secs(90), &format!("the release after {step}"), || {
             let all = self.installation.call("GET", "/api/directories", &Value::Null)?;
             let free = all["directories"].as_array().is_some_and(|directories| {
                 directories.iter().all(|one| one["holder"].is_null() && one["queue"] == json!([]))
