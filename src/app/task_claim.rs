@@ -44,7 +44,8 @@ impl Decision for TaskClaim {
             daemon.must_be_live(incarnation)?;
         }
         let mut claimed = Vec::new();
-        if !daemon.draining {
+        // One that was given up or has signed off says first that it is back: nobody would miss it otherwise.
+        if !daemon.draining && !daemon.dead && !daemon.signed_off {
             for candidate in &self.candidates {
                 if claimed.len() >= self.max {
                     break;

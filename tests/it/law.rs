@@ -150,8 +150,9 @@ fn test_files(sources: &[Source]) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for source in sources {
         let folder = source.path.trim_end_matches(".rs").trim_end_matches("/mod").to_owned();
-        for rest in source.text.split("#[cfg(test)]\nmod ").skip(1) {
-            let name: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+        for rest in source.text.split("#[cfg(test)]\n").skip(1) {
+            let line = rest.lines().next().unwrap_or_default().trim_end_matches(';');
+            let Some((_, name)) = line.split_once("mod ") else { continue };
             found.insert(format!("{folder}/{name}.rs"));
         }
     }

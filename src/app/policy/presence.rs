@@ -51,8 +51,7 @@ impl Policies {
     }
 
     async fn give_up(&self, beat: &Heartbeat, signed_off: bool) -> Result<(), AppError> {
-        let found =
-            task_status::of_daemon(&self.store, &self.registry, beat.workspace, &beat.daemon).await?;
+        let found = task_status::of_daemon(&self.store, &self.registry, beat.workspace, &beat.daemon).await?;
         let directories =
             directory_queue::held_by_daemon(&self.store, &self.registry, beat.workspace, &beat.daemon)
                 .await?;

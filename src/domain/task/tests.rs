@@ -279,6 +279,10 @@ fn a_promotion_that_isnt_answered_is_parked_again() {
     given(waiting(ParkedBecause::Held))
         .when(TaskCommand::Start { generation: 1 })
         .then_refused("not_granted");
+    // A receipt that comes after the promotion was taken back must not pass for a grant.
+    given(unanswered().chain([parked(ParkedBecause::PromotionUnanswered)]))
+        .when(TaskCommand::Receive { generation: 1 })
+        .then_refused("not_granted");
 }
 
 #[test]

@@ -238,3 +238,31 @@ async fn a_stop_ends_in_time_although_the_agent_ignores_every_signal() {
     assert!(begun.elapsed() < std::time::Duration::from_secs(20), "{:?}", begun.elapsed());
     assert_eq!(fake.report(&task, "fail")["failure_reason"], "runtime_recovery");
 }
+
+/// S018, S019: of two own directories neither is chosen; those of other machines are passed over.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_directories_of_one_daemon_are_refused_by_both_names_and_foreign_ones_are_none_of_its_business() {
+    let fake = Fake::start().await;
+    let machine = Machine::start(&fake, &[]);
+    let mut both = in_directory("cat > /dev/null; touch ran", &machine.repo());
+    let mut second = both["project_resources"][0].clone();
+    second["resource_ref"]["local_path"] = json!("/srv/second");
+    both["project_resources"].as_array_mut().expect("a list").push(second.clone());
+    let task = fake.offer(both);
+    until("it is refused", || fake.has(&task, "fail")).await;
+    let failed = fake.report(&task, "fail");
+    assert_eq!(failed["failure_reason"], "local_directory_error");
+    let error = failed["error"].as_str().expect("a sentence");
+    assert!(
+        error.contains(&machine.repo().display().to_string()) && error.contains("/srv/second"),
+        "{error}"
+    );
+    assert_eq!(std::fs::read_dir(machine.repo()).expect("read").count(), 0);
+    let mut foreign = assignment("cat > /dev/null; pwd");
+    second["resource_ref"]["daemon_id"] = json!("somebody-else");
+    foreign["project_resources"] = json!([second]);
+    let task = fake.offer(foreign);
+    until("it is complete", || fake.has(&task, "complete")).await;
+    assert!(!fake.has(&task, "enter-directory"), "a foreign path is not even looked at");
+    machine.stop().await;
+}

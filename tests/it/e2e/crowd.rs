@@ -60,7 +60,7 @@ fn fifty_tasks_on_five_directories_by_three_daemons_never_meet() {
     let installation = Installation::start("crowd");
     let names: Vec<String> = (1..DAEMONS).map(|n| format!("extra{n}")).collect();
     let extra: Vec<ExtraDaemon> = names.iter().map(|name| extra_daemon(&installation, name)).collect();
-    let daemons = eventually(Duration::from_secs(30), "three daemons", || {
+    let daemons = eventually(Duration::from_secs(90), "three daemons", || {
         let list = installation.try_json(&["daemon", "list"])?;
         let all: Vec<Value> = list["daemons"].as_array().cloned().unwrap_or_default();
         let online: Vec<String> = all
@@ -79,7 +79,15 @@ fn fifty_tasks_on_five_directories_by_three_daemons_never_meet() {
         let path = directory.display().to_string();
         for daemon in &daemons {
             installation.json(&[
-                "project", "resource", "add", &id, "--type", "local_directory", "--local-path", &path, "--daemon-id",
+                "project",
+                "resource",
+                "add",
+                &id,
+                "--type",
+                "local_directory",
+                "--local-path",
+                &path,
+                "--daemon-id",
                 daemon,
             ]);
         }
@@ -90,8 +98,20 @@ fn fifty_tasks_on_five_directories_by_three_daemons_never_meet() {
         let name = format!("agent{n}");
         let script = format!("--arg={SCRIPT}");
         let agent = installation.json(&[
-            "agent", "create", "--name", &name, "--provider", "command", "--daemon-id", daemon, "--command", "sh",
-            "--arg=-c", &script, "--max-concurrent-tasks", "50",
+            "agent",
+            "create",
+            "--name",
+            &name,
+            "--provider",
+            "command",
+            "--daemon-id",
+            daemon,
+            "--command",
+            "sh",
+            "--arg=-c",
+            &script,
+            "--max-concurrent-tasks",
+            "50",
         ]);
         agents.push(agent["id"].clone());
     }

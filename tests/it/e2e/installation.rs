@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 /// Small bounds, so that what people wait minutes for takes a test seconds.
-const LIMITS: &str = r#"{"heartbeat":300,"unreachable":3000,"reconnect_grace":6000,"sweep":100,"drain":3000,
+pub const LIMITS: &str = r#"{"heartbeat":300,"unreachable":3000,"reconnect_grace":6000,"sweep":100,"drain":3000,
 "kill_grace":500,"claim_receipt":3000,"report_retry_first":50,"report_retry_max":500,"lock_retry":100,
 "lock_wait":300,"claim_poll":2000,"order_poll":2000}"#;
 
@@ -30,7 +30,9 @@ pub fn eventually<T>(limit: Duration, what: &str, mut fact: impl FnMut() -> Resu
     loop {
         match fact() {
             Ok(value) => return value,
-            Err(last) if Instant::now() > deadline => panic!("{what} didn't come within {limit:?}; last: {last}"),
+            Err(last) if Instant::now() > deadline => {
+                panic!("{what} didn't come within {limit:?}; last: {last}")
+            }
             Err(_) => std::thread::park_timeout(Duration::from_millis(50)),
         }
     }
@@ -53,7 +55,8 @@ impl Installation {
             fs::set_permissions(base.join(folder), fs::Permissions::from_mode(0o755)).unwrap();
         }
         let keep = |name: &str| std::env::var(name).ok().map(|value| (name.to_owned(), value));
-        let mut environment: Vec<(String, String)> = ["PATH", "MULTICA_PG_BIN", "TZ"].into_iter().filter_map(keep).collect();
+        let mut environment: Vec<(String, String)> =
+            ["PATH", "MULTICA_PG_BIN", "TZ"].into_iter().filter_map(keep).collect();
         environment.push(("HOME".into(), base.join("home").display().to_string()));
         environment.push(("MULTICA_LIMITS".into(), LIMITS.replace('\n', "")));
         environment.push(("MULTICA_TEST_UNSAFE_DATABASE".into(), "1".into()));
@@ -83,6 +86,11 @@ impl Installation {
 
     pub fn base(&self) -> &Path {
         &self.base
+    }
+
+    /// PostgreSQL gives its word only when it can keep it, as in production: for tests that kill it.
+    pub fn durable(&mut self) {
+        self.set("MULTICA_TEST_UNSAFE_DATABASE", "");
     }
 
     /// Sets a variable for everything started from now on; an empty value removes it.
@@ -151,7 +159,8 @@ impl Installation {
     }
 
     pub fn try_json(&self, arguments: &[&str]) -> Result<Value, String> {
-        let output = self.command().args(arguments).args(["--output", "json"]).stdin(Stdio::null()).output().unwrap();
+        let output =
+            self.command().args(arguments).args(["--output", "json"]).stdin(Stdio::null()).output().unwrap();
         if !output.status.success() {
             return Err(format!("{}: {}", output.status, String::from_utf8_lossy(&output.stderr)));
         }
@@ -186,20 +195,23 @@ impl Installation {
 
     /// An agent on provider `command` that runs a shell script.
     pub fn agent(&self, name: &str, script: &str) -> String {
-        let arguments = ["agent", "create", "--name", name, "--provider", "command", "--command", "sh", "--arg=-c"];
+        let arguments =
+            ["agent", "create", "--name", name, "--provider", "command", "--command", "sh", "--arg=-c"];
         let agent = self.json(&[&arguments[..], &[&format!("--arg={script}")]].concat());
         agent["id"].as_str().unwrap().to_owned()
     }
 
     /// An issue for that agent; returns its key.
     pub fn issue(&self, title: &str, project: &str, agent: &str) -> String {
-        let issue = self.json(&["issue", "create", "--title", title, "--project", project, "--assignee", agent]);
+        let issue =
+            self.json(&["issue", "create", "--title", title, "--project", project, "--assignee", agent]);
         issue["identifier"].as_str().unwrap().to_owned()
     }
 
     /// One request as the profile's member: a CLI of its own for each would take most of the time.
     pub fn call(&self, method: &str, path: &str, body: &Value) -> Result<Value, String> {
-        let config = fs::read(self.profile("local").join("config.json")).map_err(|error| error.to_string())?;
+        let config =
+            fs::read(self.profile("local").join("config.json")).map_err(|error| error.to_string())?;
         let config: Value = serde_json::from_slice(&config).map_err(|error| error.to_string())?;
         let url = config["server_url"].as_str().unwrap_or_default().to_owned();
         let host = url.trim_start_matches("http://").trim_end_matches('/');
@@ -250,7 +262,8 @@ impl Installation {
 }
 
 pub fn signal(pid: i32, name: &str) {
-    let status = Command::new("kill").arg(format!("-{name}")).arg("--").arg(pid.to_string()).status().unwrap();
+    let status =
+        Command::new("kill").arg(format!("-{name}")).arg("--").arg(pid.to_string()).status().unwrap();
     assert!(status.success(), "kill -{name} {pid}");
 }
 
@@ -281,7 +294,9 @@ fn stop_database(data: &Path) {
     for entry in fs::read_dir(data).into_iter().flatten().flatten() {
         for folder in [entry.path(), entry.path().join("data"), entry.path().join("pg/data")] {
             let Ok(text) = fs::read_to_string(folder.join("postmaster.pid")) else { continue };
-            let Some(pid) = text.lines().next().and_then(|line| line.trim().parse::<i32>().ok()) else { continue };
+            let Some(pid) = text.lines().next().and_then(|line| line.trim().parse::<i32>().ok()) else {
+                continue;
+            };
             let cwd = fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default();
             if cwd == folder {
                 let _ = Command::new("kill").args(["-QUIT", "--", &pid.to_string()]).status();

@@ -13,7 +13,9 @@ pub(super) fn processes(installation: &Installation, word: &str) -> Vec<i32> {
     let base = installation.base().display().to_string();
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc").unwrap().flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else { continue };
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else {
+            continue;
+        };
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let line = String::from_utf8_lossy(&line).replace('\0', " ");
         let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
@@ -39,8 +41,14 @@ pub(super) fn assert_clean(directory: &Path) {
 pub(super) fn released(installation: &Installation, task: &str) {
     eventually(Duration::from_secs(60), "the release", || {
         let story = installation.story(task);
-        let held = story.iter().filter(|kind| *kind == "directory.acquired" || *kind == "directory.promoted").count();
-        let let_go = story.iter().filter(|kind| *kind == "directory.released" || *kind == "directory.holder_lost").count();
+        let held = story
+            .iter()
+            .filter(|kind| *kind == "directory.acquired" || *kind == "directory.promoted")
+            .count();
+        let let_go = story
+            .iter()
+            .filter(|kind| *kind == "directory.released" || *kind == "directory.holder_lost")
+            .count();
         if held == let_go { Ok(()) } else { Err(format!("{story:#?}\n{}", installation.log())) }
     });
 }
@@ -115,7 +123,9 @@ fn after_kill_9_of_the_agent_the_task_fails_and_says_by_which_signal() {
 
 #[test]
 fn after_kill_9_of_postgresql_everything_acknowledged_is_there_and_the_run_ends_well() {
-    let installation = Installation::start("kill-postgres");
+    let mut installation = Installation::new("kill-postgres");
+    installation.durable();
+    installation.up();
     let directory = installation.directory("game");
     let project = installation.project("Game", &directory);
     installation.agent("dev", WAITS);
@@ -146,7 +156,11 @@ fn a_clean_stop_ends_every_agent_and_the_next_start_tries_the_task_again() {
     let parked = format!("{}#1", installation.issue("Waits", &project, "dev"));
     installation.until(&parked, "waiting_local_directory");
     assert!(installation.stop().success(), "{}", installation.log());
-    assert_eq!(processes(&installation, "while [ ! -e go ]"), Vec::<i32>::new(), "no agent outlives a clean stop");
+    assert_eq!(
+        processes(&installation, "while [ ! -e go ]"),
+        Vec::<i32>::new(),
+        "no agent outlives a clean stop"
+    );
     assert_clean(&directory);
     installation.up();
     let failed = installation.until(&task, "failed");

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::crowd::{ExtraDaemon, extra_daemon};
-use super::installation::{Installation, eventually, signal};
+use super::installation::{Installation, LIMITS, eventually, signal};
 use super::kill::{assert_clean, kill, processes};
 
 /// The steps of a run in place of an agent without a brief file, in order.
@@ -55,6 +55,13 @@ struct Steps {
 impl Steps {
     fn start(name: &str) -> Self {
         let mut installation = Installation::new(name);
+        installation.durable();
+        // Somebody else's load must not pass for a machine that is gone.
+        let patient = LIMITS
+            .replace('\n', "")
+            .replace("3000,\"reconnect_grace\":6000", "30000,\"reconnect_grace\":120000");
+        assert_ne!(patient, LIMITS.replace('\n', ""));
+        installation.set("MULTICA_LIMITS", &patient);
         let point = installation.base().join("point").display().to_string();
         installation.set("MULTICA_FAILPOINT", &format!("@{point}"));
         installation.up();
@@ -74,7 +81,7 @@ impl Steps {
 
     /// The process that got there.
     fn hit(&self, point: &str) -> i32 {
-        eventually(Duration::from_secs(30), &format!("the step {point}"), || {
+        eventually(Duration::from_secs(60), &format!("the step {point}"), || {
             let text = fs::read_to_string(self.installation.base().join("point.hit")).unwrap_or_default();
             text.strip_suffix('\n').and_then(|pid| pid.parse().ok()).ok_or_else(|| self.installation.log())
         })
@@ -89,8 +96,9 @@ impl Steps {
 
     /// The last run has completed, those before were interrupted; the directory is free and as it was.
     fn ends_well(&self, key: &str, step: &str) {
-        let runs = eventually(Duration::from_secs(60), &format!("{key} after {step}"), || {
-            let runs = self.installation.call("GET", &format!("/api/issues/{key}/task-runs"), &Value::Null)?;
+        let runs = eventually(Duration::from_secs(120), &format!("{key} after {step}"), || {
+            let runs =
+                self.installation.call("GET", &format!("/api/issues/{key}/task-runs"), &Value::Null)?;
             let all = runs.as_array().cloned().unwrap_or_default();
             let over = all.iter().all(|run| !run["completed_at"].is_null());
             let completed = all.first().is_some_and(|run| run["status"] == "completed");
@@ -100,7 +108,7 @@ impl Steps {
             assert_eq!(earlier["failure_reason"], "runtime_recovery", "{step}: {earlier:#}");
         }
         assert!(runs.len() <= 2, "{step}: once is enough: {runs:#?}");
-        eventually(Duration::from_secs(30), &format!("the release after {step}"), || {
+        eventually(Duration::from_secs(90), &format!("the release after {step}"), || {
             let all = self.installation.call("GET", "/api/directories", &Value::Null)?;
             let free = all["directories"].as_array().is_some_and(|directories| {
                 directories.iter().all(|one| one["holder"].is_null() && one["queue"] == json!([]))
@@ -160,7 +168,7 @@ fn a_daemon_killed_alone_at_any_step_of_a_run_costs_nothing() {
     let mut steps_of = Steps::start("steps-daemon");
     let installation = &steps_of.installation;
     let mut daemon: ExtraDaemon = extra_daemon(installation, "far");
-    eventually(Duration::from_secs(30), "the second daemon", || {
+    eventually(Duration::from_secs(90), "the second daemon", || {
         let list = installation.try_json(&["daemon", "list"])?;
         let online = list["daemons"].as_array().is_some_and(|all| {
             all.iter().any(|daemon| daemon["daemon_id"] == "far" && daemon["status"] == "online")
@@ -169,12 +177,30 @@ fn a_daemon_killed_alone_at_any_step_of_a_run_costs_nothing() {
     });
     let path = steps_of.directory.display().to_string();
     installation.json(&[
-        "project", "resource", "add", &steps_of.project, "--type", "local_directory", "--local-path", &path,
-        "--daemon-id", "far",
+        "project",
+        "resource",
+        "add",
+        &steps_of.project,
+        "--type",
+        "local_directory",
+        "--local-path",
+        &path,
+        "--daemon-id",
+        "far",
     ]);
     let agent = installation.json(&[
-        "agent", "create", "--name", "far", "--provider", "command", "--daemon-id", "far", "--command", "sh",
-        "--arg=-c", "--arg=cat > /dev/null; echo done",
+        "agent",
+        "create",
+        "--name",
+        "far",
+        "--provider",
+        "command",
+        "--daemon-id",
+        "far",
+        "--command",
+        "sh",
+        "--arg=-c",
+        "--arg=cat > /dev/null; echo done",
     ]);
     steps_of.agent = agent["id"].clone();
     for step in steps(&["began", "exited"]) {

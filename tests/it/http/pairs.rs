@@ -33,9 +33,9 @@ async fn log(scene: &Scene) -> Vec<Recorded> {
             let kind: String = row.get(1);
             let family: String = row.get(4);
             // The type may name its family already.
-            let kind = kind.strip_prefix(&format!("{family}.{family}.")).map_or(kind.clone(), |rest| {
-                format!("{family}.{rest}")
-            });
+            let kind = kind
+                .strip_prefix(&format!("{family}.{family}."))
+                .map_or(kind.clone(), |rest| format!("{family}.{rest}"));
             let task = if family == "task" {
                 stream.to_string()
             } else {
@@ -80,14 +80,26 @@ fn assert_paired(log: &[Recorded], pairs: &[(&str, &[&str])], seen: &mut BTreeMa
                 && other.task == event.task
                 && others.contains(&other.kind.as_str())
         });
-        assert!(paired || had_kept_its_grant(log, event), "{} of {} stands alone: {}", event.kind, event.task, event.data);
+        assert!(
+            paired || had_kept_its_grant(log, event),
+            "{} of {} stands alone: {}",
+            event.kind,
+            event.task,
+            event.data
+        );
     }
 }
 
 /// A release and the promotion that follows from it are one command.
 fn assert_released_and_promoted(log: &[Recorded], task: &str, next: &str) {
-    let released = log.iter().find(|event| event.kind.starts_with("directory.") && event.task == task
-        && matches!(event.kind.as_str(), "directory.released" | "directory.left_queue" | "directory.holder_lost"));
+    let released = log.iter().find(|event| {
+        event.kind.starts_with("directory.")
+            && event.task == task
+            && matches!(
+                event.kind.as_str(),
+                "directory.released" | "directory.left_queue" | "directory.holder_lost"
+            )
+    });
     let promoted = log.iter().find(|event| event.kind == "directory.promoted" && event.task == next);
     assert_eq!(released.map(|event| event.command), promoted.map(|event| event.command));
     assert!(released.is_some(), "{task} was never let go");
@@ -107,7 +119,8 @@ async fn overlapping_events_are_written_by_one_command() {
 
     // The next meets a foreign lock, then gets it, and fails.
     scene.report(&blocked, 1, 3, "receipt", json!({})).await.is(200);
-    let lock = json!({"directory": scene.directory(), "lock": {"state": "blocked", "pid": 7, "program": "vi"}});
+    let lock =
+        json!({"directory": scene.directory(), "lock": {"state": "blocked", "pid": 7, "program": "vi"}});
     scene.report(&blocked, 1, 4, "directory-lock", lock).await.is(200);
     assert_eq!(scene.status(&blocked).await, "waiting_local_directory");
     let lock = json!({"directory": scene.directory(), "lock": {"state": "free"}});

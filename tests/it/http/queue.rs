@@ -257,7 +257,8 @@ async fn a_machines_clock_judges_nothing_and_both_times_are_kept() {
         .filter(|entry| entry["type"] == "task.session_pinned")
         .collect();
     assert_eq!(pinned.len(), 2, "{history:#}");
-    let time = |entry: &Value, member: &str| entry[member].as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
+    let time =
+        |entry: &Value, member: &str| entry[member].as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
     assert!(time(pinned[0], "occurred_at") > time(pinned[0], "recorded_at"));
     assert!(time(pinned[1], "occurred_at") < time(pinned[1], "recorded_at"));
     scene.finish().await;
@@ -266,12 +267,14 @@ async fn a_machines_clock_judges_nothing_and_both_times_are_kept() {
 /// a machine that signs off while it holds a directory is given up after the grace, as any other.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_machine_that_signed_off_with_a_running_task_is_given_up_after_the_grace() {
-    let short = Limits { unreachable: Millis(500), reconnect_grace: Millis(1_500), ..limits() };
+    let short = Limits { unreachable: Millis(500), reconnect_grace: Millis(600_000), ..limits() };
     let scene = Scene::on(Served::with(short).await).await;
     let (first, _) = scene.running("Runs").await;
     let (second, _) = scene.parked("Waits").await;
     let body = json!({"daemon_id": DAEMON, "incarnation": scene.incarnation});
     scene.served.post("/api/daemon/deregister", &body).await.is(200);
+    assert_eq!(scene.status(&first).await, "running", "it may come back");
+    later(&scene, "20 minutes").await;
     eventually(Duration::from_secs(20), || async { scene.status(&first).await == "failed" }).await;
     let lost = scene.served.get(&format!("/api/tasks/{first}")).await.is(200);
     assert_eq!(lost["failure_reason"], "runtime_offline");

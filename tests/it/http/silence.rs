@@ -74,6 +74,20 @@ async fn story(scene: &Scene, task: &str) -> Vec<String> {
     entries.iter().map(|entry| entry["type"].as_str().unwrap().to_owned()).collect()
 }
 
+/// Its last heartbeat came that much earlier.
+async fn silent_for(scene: &Scene, span: &str) {
+    let earlier = format!(
+        "update es.heartbeats set last_seen = last_seen - interval '{span}' where daemon = '{}'",
+        super::client::DAEMON
+    );
+    scene.served.db.superuser().await.batch_execute(&earlier).await.unwrap();
+}
+
+/// Long enough for a slow machine not to be taken for a silent one, short enough to wait for.
+fn patience() -> Limits {
+    Limits { unreachable: Millis(4_000), reconnect_grace: Millis(600_000), ..limits() }
+}
+
 async fn beat(scene: &Scene) {
     let body = json!({"daemon_id": super::client::DAEMON, "incarnation": scene.incarnation});
     scene.served.post("/api/daemon/heartbeat", &body).await.is(200);
@@ -84,14 +98,15 @@ async fn beat(scene: &Scene) {
 /// beside the outcome.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_silent_machine_is_shown_then_given_up_and_its_late_word_changes_nothing() {
-    let short = Limits { unreachable: Millis(1_500), reconnect_grace: Millis(4_000), ..limits() };
-    let scene = Scene::on(Served::with(short).await).await;
+    let scene = Scene::on(Served::with(patience()).await).await;
     let other = other(&scene).await;
     let (first, generation) = scene.running("Runs").await;
     let (second, _) = scene.parked("Waits on the silent one").await;
     let third = parked_of(&scene, &other).await;
+    silent_for(&scene, "1 minute").await;
     eventually(Duration::from_secs(20), || async { standing(&scene).await["status"] == "unreachable" }).await;
     assert_eq!(scene.status(&first).await, "running", "it may come back");
+    silent_for(&scene, "20 minutes").await;
     eventually(Duration::from_secs(20), || async { scene.status(&first).await == "failed" }).await;
     let lost = scene.served.get(&format!("/api/tasks/{first}")).await.is(200);
     assert_eq!(lost["failure_reason"], "runtime_offline");
@@ -120,10 +135,10 @@ async fn a_silent_machine_is_shown_then_given_up_and_its_late_word_changes_nothi
 /// B-017: a machine that comes back within the grace goes on as if nothing had been.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_machine_that_comes_back_in_time_loses_nothing() {
-    let short = Limits { unreachable: Millis(600), reconnect_grace: Millis(60_000), ..limits() };
-    let scene = Scene::on(Served::with(short).await).await;
+    let scene = Scene::on(Served::with(patience()).await).await;
     let (first, generation) = scene.running("Runs").await;
     let (second, _) = scene.parked("Waits").await;
+    silent_for(&scene, "1 minute").await;
     eventually(Duration::from_secs(20), || async {
         standing(&scene).await["runtimes"][0]["status"] == "offline"
     })
@@ -136,5 +151,17 @@ async fn a_machine_that_comes_back_in_time_loses_nothing() {
     beat(&scene).await;
     scene.report(&first, generation, 9, "complete", json!({"output": "x"})).await.is(200);
     assert_eq!(scene.status(&second).await, "dispatched");
+    scene.finish().await;
+}
+
+/// A machine that was given up gets nothing to do before it has said that it is back: nobody would miss it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_machine_that_was_given_up_gets_no_task_before_it_beats_again() {
+    let scene = Scene::new().await;
+    scene.served.post("/api/daemons/machine-1/declare-dead", &json!({})).await.is(200);
+    let task = scene.issue("Waits for a machine").await;
+    assert_eq!(scene.claim(1).await, Vec::<Value>::new());
+    beat(&scene).await;
+    assert_eq!(scene.claim(1).await[0]["id"], task.as_str());
     scene.finish().await;
 }
