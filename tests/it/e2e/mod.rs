@@ -2,6 +2,7 @@
 
 mod accounts;
 mod agents;
+mod background;
 mod crowd;
 mod demo;
 pub mod installation;
