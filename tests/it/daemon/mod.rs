@@ -98,7 +98,7 @@ async fn a_superseded_daemon_says_so_and_exits() {
     fake.refuse("/api/daemon/heartbeat", 409, "daemon_superseded");
     let mut machine = Machine::start(&fake, &[]);
     assert_eq!(machine.exit_code().await, Some(1));
-    assert!(machine.log().contains("A newer process of this daemon has registered"), "{}", machine.log());
+    assert!(machine.log().contains("a newer process of this daemon has registered"), "{}", machine.log());
 }
 
 #[tokio::test(flavor = "multi_thread")]
