@@ -130,6 +130,10 @@ async fn run_daemon(config: DaemonConfig, common: &Common, to_file: bool) -> Exi
             anstream::eprintln!("Next: look at it: `multica daemon list`.");
             ExitCode::FAILURE
         }
-        Err(error) => failed(&error, &error.next_step()),
+        Err(error) => {
+            // Also where `daemon logs` looks.
+            tracing::error!(error = %Chain(&error), "the daemon ends");
+            failed(&error, &error.next_step())
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use secrecy::SecretString;
 use serde_json::{Value, json};
@@ -75,6 +75,18 @@ impl ControlError {
     }
 }
 
+/// A start waits this long to hear that the server has taken the daemon in.
+const INTRODUCED: Duration = Duration::from_secs(5);
+
+/// A daemon that was started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Started {
+    /// Its process and port.
+    pub local: LocalState,
+    /// Whether the server knows of it; otherwise it goes on trying.
+    pub registered: bool,
+}
+
 /// How often a file or a lock that somebody else changes is looked at.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -125,7 +137,7 @@ pub async fn start_background(
     state_dir: &Path,
     arguments: Vec<String>,
     limits: &Limits,
-) -> Result<LocalState, ControlError> {
+) -> Result<Started, ControlError> {
     if let Some(local) = running(state_dir) {
         return Err(ControlError::Runs { pid: local.pid });
     }
@@ -143,11 +155,15 @@ pub async fn start_background(
     let mut child = spawn.start().map_err(ControlError::Start)?;
     let pid = child.pid;
     let answers = async {
+        let mut first = None;
         loop {
             if let Some(local) = running(state_dir).filter(|local| local.pid == pid)
-                && local_api(&local)?.get::<Value>("/health").await.is_ok()
+                && let Ok(health) = local_api(&local)?.get::<Value>("/health").await
             {
-                return Ok(local);
+                let registered = health["workspaces"].as_array().is_some_and(|list| !list.is_empty());
+                if registered || first.get_or_insert_with(Instant::now).elapsed() > INTRODUCED {
+                    return Ok(Started { local, registered });
+                }
             }
             tokio::time::sleep(LOOK).await;
         }

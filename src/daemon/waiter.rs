@@ -54,12 +54,8 @@ pub async fn wait_for_lock(
 /// hangs) is asked again.
 async fn is_busy(daemon: &Daemon, charge: &Charge) -> bool {
     let Workplace::InPlace { real_path, device, inode, .. } = &charge.workplace else { return false };
-    let request = TryLock {
-        real_path: real_path.clone(),
-        device: *device,
-        inode: *inode,
-        owner: charge.owner.clone(),
-    };
+    let request =
+        TryLock { real_path: real_path.clone(), device: *device, inode: *inode, owner: charge.owner.clone() };
     match ask(daemon, &request).await {
         Ok(code) => code == Some(i32::from(BUSY)),
         Err(error) => {

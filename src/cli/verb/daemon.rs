@@ -116,9 +116,13 @@ async fn start(session: &Session, common: &Common, args: &DaemonStart) -> Result
         }
     }
     let started = control::start_background(&config.state_dir, passed, &session.limits);
-    let state = crate::cli::output::patiently("starting the daemon", started).await?;
-    let sentence = format!("The daemon runs (pid {}, port {}).", state.pid, state.port);
-    session.out.done(&json!({"pid": state.pid, "port": state.port}), &sentence)
+    let started = crate::cli::output::patiently("starting the daemon", started).await?;
+    let (pid, port, registered) = (started.local.pid, started.local.port, started.registered);
+    let mut sentence = format!("The daemon runs (pid {pid}, port {port}).");
+    if !registered {
+        sentence.push_str(" It hasn't reached the server yet and goes on trying: `multica daemon logs -f`.");
+    }
+    session.out.done(&json!({"pid": pid, "port": port, "registered": registered}), &sentence)
 }
 
 async fn status(session: &Session) -> Result<(), CliError> {

@@ -155,6 +155,15 @@ async fn list(session: &Session, project: Option<String>, status: Option<String>
         .query_some("project_id", project.as_deref())
         .query_some("status", status.as_deref());
     let answer = session.call(call).await?;
+    if session.out.is_json() {
+        return session.out.json(&answer);
+    }
+    let agents = session.get("/api/agents").await?;
+    let name = |issue: &Value| {
+        let id = text(issue, "assignee_id");
+        let agent = items(&agents, "agents").iter().find(|agent| text(agent, "id") == id);
+        agent.map_or_else(|| text(issue, "assignee_type"), |agent| text(&agent, "name"))
+    };
     let rows = items(&answer, "issues")
         .iter()
         .map(|i| {
@@ -163,7 +172,7 @@ async fn list(session: &Session, project: Option<String>, status: Option<String>
                 text(i, "title"),
                 text(i, "status"),
                 text(i, "priority"),
-                text(i, "assignee_name"),
+                name(i),
                 session.out.ago(&text(i, "updated_at")),
             ]
         })

@@ -122,7 +122,8 @@ fn what_was_just_written_is_found_at_once_by_the_next_command() {
     let project = installation.project("Game", &directory);
     installation.agent("dev", "true");
     for n in 0..10 {
-        let issue = installation.json(&["issue", "create", "--title", &format!("Issue {n}"), "--project", &project]);
+        let issue =
+            installation.json(&["issue", "create", "--title", &format!("Issue {n}"), "--project", &project]);
         let key = issue["identifier"].as_str().unwrap();
         let listed = installation.json(&["issue", "list"]).to_string();
         assert!(listed.contains(&format!("\"{key}\"")), "{key} isn't in {listed}");

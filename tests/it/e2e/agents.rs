@@ -64,7 +64,8 @@ impl World {
     /// An issue whose text holds the script that the model plays; returns its first task.
     fn issue(&self, script: &Value) -> (String, String) {
         let text = format!("Do it.\n\nscript: {script}\n");
-        let arguments = ["issue", "create", "--title", "Mend the door", "--assignee", "dev", "--description", &text];
+        let arguments =
+            ["issue", "create", "--title", "Mend the door", "--assignee", "dev", "--description", &text];
         let issue = self.installation.json(&[&arguments[..], &["--project", &self.project]].concat());
         let key = issue["identifier"].as_str().unwrap().to_owned();
         let task = format!("{key}#1");
@@ -75,7 +76,8 @@ impl World {
     fn over(&self, task: &str, status: &str) -> Value {
         let seen = eventually(Duration::from_mins(2), &format!("{task}'s end"), || {
             let seen = self.installation.try_json(&["task", "show", task])?;
-            let over = ["completed", "failed", "cancelled"].map(|status| seen["status"] == status).contains(&true);
+            let over =
+                ["completed", "failed", "cancelled"].map(|status| seen["status"] == status).contains(&true);
             if over { Ok(seen) } else { Err(seen.to_string()) }
         });
         let said = || self.installation.text(&["task", "logs", task]);
@@ -130,7 +132,10 @@ fn a_real_agent_works_reports_and_goes_on_where_it_was(provider: Provider) {
 
     let messages = world.messages(&task);
     let find = |kind: &str| messages.iter().find(|message| message["type"] == kind);
-    assert!(find("tool_use").is_some_and(|message| message["input"].to_string().contains("work.txt")), "{messages:#?}");
+    assert!(
+        find("tool_use").is_some_and(|message| message["input"].to_string().contains("work.txt")),
+        "{messages:#?}"
+    );
     let result = find("tool_result").map(|message| message["output"].to_string()).unwrap_or_default();
     assert!(result.contains("reported"), "{result}");
     assert!(messages.iter().any(|message| message["type"] == "text" && message["content"] == "Mended."));
@@ -157,7 +162,9 @@ impl World {
         assert_eq!(resources["project_title"], "Game");
         assert_eq!(resources["resources"][0]["resource_type"], "local_directory");
         let environment = self.read("during.env");
-        for wanted in ["MULTICA_DAEMON_PORT=", "MULTICA_TASK_SLOT=0", "MULTICA_AGENT_NAME=dev", "MULTICA_TOKEN=mat_"] {
+        for wanted in
+            ["MULTICA_DAEMON_PORT=", "MULTICA_TASK_SLOT=0", "MULTICA_AGENT_NAME=dev", "MULTICA_TOKEN=mat_"]
+        {
             assert!(environment.contains(wanted), "{wanted} is missing in {environment}");
         }
         for foreign in ["CLAUDE_CODE_ENTRYPOINT=cli\n", "MULTICA_LIMITS", "MULTICA_TEST"] {
@@ -200,7 +207,11 @@ fn a_cancelled_agent_is_gone_with_its_shell(provider: Provider) {
     world.installation.json(&["task", "cancel", &task]);
     eventually(Duration::from_secs(20), "the release", || {
         let story = world.installation.story(&task);
-        if story.iter().any(|kind| kind == "directory.released") { Ok(()) } else { Err(format!("{story:#?}")) }
+        if story.iter().any(|kind| kind == "directory.released") {
+            Ok(())
+        } else {
+            Err(format!("{story:#?}"))
+        }
     });
     for pid in pids {
         assert!(!Path::new("/proc").join(pid.trim()).exists(), "process {pid} lives on");

@@ -2,6 +2,7 @@
 
 mod accounts;
 mod agents;
+mod background;
 mod bad_input;
 mod crowd;
 mod demo;
