@@ -75,8 +75,12 @@ async fn run_server(common: &Common, args: &ServerArgs) -> ExitCode {
         return ExitCode::FAILURE;
     };
     if !address.is_loopback() && !args.behind_tls {
-        anstream::eprintln!("error: {address} can be reached from elsewhere, and this server speaks plain HTTP");
-        anstream::eprintln!("Next: put TLS in front of it and say so with --behind-tls, or bind to 127.0.0.1.");
+        anstream::eprintln!(
+            "error: {address} can be reached from elsewhere, and this server speaks plain HTTP"
+        );
+        anstream::eprintln!(
+            "Next: put TLS in front of it and say so with --behind-tls, or bind to 127.0.0.1."
+        );
         return ExitCode::FAILURE;
     }
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
@@ -109,7 +113,8 @@ async fn run_daemon(config: DaemonConfig, common: &Common, to_file: bool) -> Exi
         system::log::to_terminal(common.debug);
     }
     let (ask, asked) = watch::channel(Shutdown::None);
-    let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
+    let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+    else {
         return ExitCode::FAILURE;
     };
     tokio::spawn(async move {

@@ -54,7 +54,9 @@ impl Outcome {
     pub fn line(&self) -> String {
         let verified = if self.findings.is_empty() { "verified" } else { "NOT verified" };
         let Self { completed, failed, cancelled, events, .. } = self;
-        format!("demo: {completed} completed, {failed} failed, {cancelled} cancelled, {events} events, {verified}")
+        format!(
+            "demo: {completed} completed, {failed} failed, {cancelled} cancelled, {events} events, {verified}"
+        )
     }
 }
 
@@ -162,7 +164,8 @@ async fn play(api: &Api, demo: &Demo<'_>, screen: &Screen) -> Result<Outcome, De
     tasks_when(api, screen, |tasks| tasks.iter().filter(|task| is_parked(task)).count() == 3).await?;
     let doomed = format!("{}#1", keys[2]);
     api.post::<Value>(&format!("/api/tasks/{}/cancel", segment(&doomed)), &json!({})).await?;
-    let tasks = tasks_when(api, screen, |tasks| tasks.len() == ISSUES.len() && tasks.iter().all(is_over)).await?;
+    let tasks =
+        tasks_when(api, screen, |tasks| tasks.len() == ISSUES.len() && tasks.iter().all(is_over)).await?;
     let verified = api.post::<Value>("/api/verify", &json!({})).await?;
     let count = |wanted: &str| tasks.iter().filter(|task| status(task) == wanted).count();
     let findings = verified["findings"].as_array().ok_or(DemoError::Answer { field: "findings" })?;
@@ -180,7 +183,9 @@ async fn command_runtime(api: &Api, daemon: &str) -> Result<String, DemoError> {
     loop {
         let runtimes = api.get::<Value>("/api/runtimes").await?;
         let ours = runtimes.as_array().into_iter().flatten().find(|runtime| {
-            runtime["daemon_id"] == daemon && runtime["provider"] == "command" && runtime["status"] == "online"
+            runtime["daemon_id"] == daemon
+                && runtime["provider"] == "command"
+                && runtime["status"] == "online"
         });
         if let Some(runtime) = ours {
             return text(runtime, "id");
@@ -199,7 +204,9 @@ async fn tasks_when(
 ) -> Result<Vec<Value>, DemoError> {
     loop {
         let mut answer = api.call::<Value>(Call::get("/api/tasks").query("limit", 50)).await?;
-        let Value::Array(tasks) = answer["tasks"].take() else { return Err(DemoError::Answer { field: "tasks" }) };
+        let Value::Array(tasks) = answer["tasks"].take() else {
+            return Err(DemoError::Answer { field: "tasks" });
+        };
         screen.show(&tasks);
         if fact(&tasks) {
             return Ok(tasks);

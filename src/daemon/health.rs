@@ -102,7 +102,10 @@ fn respond(daemon: &Daemon, request: &Request, token: &SecretString, port: u16) 
             let limits = &daemon.config.limits;
             let most =
                 daemon.config.drain + limits.kill_grace.duration() * 3 + limits.http_timeout.duration() * 2;
-            ("200 OK", json!({"status": "stopping", "at_most_ms": u64::try_from(most.as_millis()).unwrap_or(u64::MAX)}))
+            (
+                "200 OK",
+                json!({"status": "stopping", "at_most_ms": u64::try_from(most.as_millis()).unwrap_or(u64::MAX)}),
+            )
         }
         ("POST", "/shutdown") => {
             ("401 Unauthorized", json!({"error": "a token is needed", "code": "unauthorized"}))

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use tokio_postgres::GenericClient;
 use uuid::Uuid;
 
-use super::sql;
 use super::folding::Folding;
+use super::sql;
 use super::{ReadModelError, Registered, Registry, rows};
 use crate::kernel::error_chain::Chain;
 use crate::store::raw::RawEvent;

@@ -6,9 +6,9 @@
 
 use tokio_postgres::{Client, NoTls};
 
-use super::sql;
 use super::folding::Folding;
 use super::rebuild::{fold_to_head, write_all};
+use super::sql;
 use super::{ReadModelError, Registered, Registry};
 use crate::fold::{FoldError, Mode};
 use crate::kernel::error_chain::Chain;
@@ -107,9 +107,7 @@ async fn swap(client: &mut Client, registry: &Registry, page: i64) -> Result<(),
     tx.query_one(sql::LOCK_HEAD, &[&LOG]).await?;
     for registered in registry.all() {
         let name = registered.model().name();
-        let row = tx
-            .query_one(sql::READ_PROJECTION, &[&LOG, &name, &version(registered)])
-            .await?;
+        let row = tx.query_one(sql::READ_PROJECTION, &[&LOG, &name, &version(registered)]).await?;
         if row.try_get::<_, &str>("state")? != "building" {
             continue;
         }

@@ -6,7 +6,6 @@
 //!
 //! Not here: what rows mean (`fold`), who reads them (`app`, `http`).
 
-mod sql;
 pub mod access;
 pub mod activity;
 pub mod agent_roster;
@@ -25,6 +24,7 @@ pub mod rebuild;
 pub mod registry;
 pub mod rows;
 pub mod runtime_presence;
+mod sql;
 pub mod task_status;
 pub mod timers;
 pub mod verify;

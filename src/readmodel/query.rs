@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use tokio_postgres::IsolationLevel;
 
-use super::sql;
 use super::rows::{StoredRow, from_row};
+use super::sql;
 use super::{ReadModelError, Registered};
 use crate::fold::Mode;
 use crate::kernel::ids::WorkspaceId;

@@ -5,9 +5,9 @@
 
 use tokio_postgres::GenericClient;
 
-use super::sql;
 use super::folding::Folding;
 use super::rows::{self, RowChange};
+use super::sql;
 use super::{ReadModelError, Registered, Registry};
 use crate::fold::Mode;
 use crate::store::raw::RawEvent;

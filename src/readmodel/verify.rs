@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::sql;
 use super::folding::Folding;
 use super::rebuild::fold_to_head;
 use super::rows::{StoredRow, from_row};
+use super::sql;
 use super::{ReadModelError, Registered, Registry};
 use crate::fold::{Mode, Row};
 use crate::kernel::ids::WorkspaceId;

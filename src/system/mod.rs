@@ -492,7 +492,8 @@ pub async fn up(
     let world: Arc<dyn World> = Arc::new(RealWorld);
     let key = instance_key(&data_dir.join("instance.key"), true, world.as_ref())?;
     // Only tests say so: nothing acknowledged would survive a power loss.
-    let durability = if std::env::var_os(UNSAFE_DATABASE).is_some() { Durability::Waived } else { Durability::Required };
+    let durability =
+        if std::env::var_os(UNSAFE_DATABASE).is_some() { Durability::Waived } else { Durability::Required };
     let durable = durability == Durability::Required;
     let options = Options { durable, ..Options::from_environment(data_dir.to_owned()) };
     let embedded = Arc::new(Embedded::start(options).await?);

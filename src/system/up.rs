@@ -120,7 +120,8 @@ pub async fn run(common: &Common, args: &UpArgs, limits: Limits) -> Result<ExitC
     let stop_server = CancellationToken::new();
     say(&format!("Starting PostgreSQL and the server ({}).", plan.data.display()));
     let token = config.text("token").map(ToOwned::to_owned);
-    let up = super::up(&plan.data, listener, &person, token.as_deref(), limits.clone(), stop_server.clone()).await?;
+    let up = super::up(&plan.data, listener, &person, token.as_deref(), limits.clone(), stop_server.clone())
+        .await?;
     let url = format!("http://{}", up.server.address());
     let repository = plan.data.join("repository");
     config.set("server_url", json!(url));
@@ -147,7 +148,8 @@ pub async fn run(common: &Common, args: &UpArgs, limits: Limits) -> Result<ExitC
     let told = serve_people(&api, daemon_config, args, demo.as_deref(), &mut server).await;
     // Whatever happened: server and database end with this process.
     stop_server.cancel();
-    let served = if server.is_finished() { Ok(()) } else { server.await.unwrap_or(Err(SystemError::Stopped)) };
+    let served =
+        if server.is_finished() { Ok(()) } else { server.await.unwrap_or(Err(SystemError::Stopped)) };
     let stopped = up.embedded.stop().await.map_err(SystemError::from);
     let code = told?;
     served?;
@@ -220,13 +222,21 @@ impl Plan {
         let name = common.profile.as_deref().or_else(|| environment.get("MULTICA_PROFILE")).unwrap_or(usual);
         let profile = home.profile(name)?;
         let data = match &args.data_dir {
-            Some(data) => std::path::absolute(data)
-                .map_err(|source| UpError::File { action: "resolve", path: data.clone(), source })?,
+            Some(data) => std::path::absolute(data).map_err(|source| UpError::File {
+                action: "resolve",
+                path: data.clone(),
+                source,
+            })?,
             None => default_data_dir(&home, environment, name),
         };
         let apart = args.demo || args.data_dir.is_some();
         let work_root = apart.then(|| data.join("work"));
-        Ok(Self { profile, data, common: Common { profile: Some(name.to_owned()), ..common.clone() }, work_root })
+        Ok(Self {
+            profile,
+            data,
+            common: Common { profile: Some(name.to_owned()), ..common.clone() },
+            work_root,
+        })
     }
 
     fn daemon(&self, args: &UpArgs, limits: Limits) -> Result<DaemonConfig, UpError> {
@@ -255,7 +265,11 @@ fn say(line: &str) {
 }
 
 fn make(folder: &Path) -> Result<(), UpError> {
-    fs::create_dir_all(folder).map_err(|source| UpError::File { action: "make", path: folder.to_owned(), source })
+    fs::create_dir_all(folder).map_err(|source| UpError::File {
+        action: "make",
+        path: folder.to_owned(),
+        source,
+    })
 }
 
 /// Empties the demo's data directory. One without the mark is somebody's: it is refused, not emptied.
@@ -278,7 +292,11 @@ async fn wipe(data: &Path) -> Result<(), UpError> {
         if path == mark {
             continue;
         }
-        let gone = if path.is_dir() && !path.is_symlink() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+        let gone = if path.is_dir() && !path.is_symlink() {
+            fs::remove_dir_all(&path)
+        } else {
+            fs::remove_file(&path)
+        };
         gone.map_err(failed("remove", &path))?;
     }
     make(data)?;
@@ -325,8 +343,11 @@ fn log_to(data: &Path, debug: bool, limits: &Limits) -> Result<(), UpError> {
         return Ok(());
     }
     let path = data.join("multica.log");
-    super::log::to_file(path.clone(), debug, limits)
-        .map_err(|source| UpError::File { action: "open", path, source })
+    super::log::to_file(path.clone(), debug, limits).map_err(|source| UpError::File {
+        action: "open",
+        path,
+        source,
+    })
 }
 
 /// Address, sign-in link, and what to do first.
@@ -360,7 +381,8 @@ fn show(outcome: &demo::Outcome) -> ExitCode {
 
 /// Waits for a signal and passes on what it means.
 async fn stop_asked(ask: &watch::Sender<Shutdown>, means: Shutdown) {
-    let (Ok(mut int), Ok(mut term)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) else {
+    let (Ok(mut int), Ok(mut term)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+    else {
         return std::future::pending().await;
     };
     tokio::select! {

@@ -10,8 +10,8 @@
 )]
 
 mod agents;
-mod cli;
 mod browser;
+mod cli;
 mod daemon;
 mod e2e;
 mod http;

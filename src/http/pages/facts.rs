@@ -146,12 +146,13 @@ pub fn directory_card(
         }
     };
     let holder = Some(&directory["holder"]).filter(|holder| !holder.is_null());
-    let blocked = holder.map(|holder| &holder["blocked"]).filter(|blocked| !blocked.is_null()).map(|blocked| {
-        match (blocked["program"].as_str(), blocked["pid"].as_u64()) {
-            (Some(program), Some(pid)) => format!("{program} (process {pid}) has locked it"),
-            _ => "another process has locked it".to_owned(),
-        }
-    });
+    let blocked =
+        holder.map(|holder| &holder["blocked"]).filter(|blocked| !blocked.is_null()).map(|blocked| {
+            match (blocked["program"].as_str(), blocked["pid"].as_u64()) {
+                (Some(program), Some(pid)) => format!("{program} (process {pid}) has locked it"),
+                _ => "another process has locked it".to_owned(),
+            }
+        });
     DirectoryCard {
         id: text(&directory["id"]),
         label: text(&directory["label"]),

@@ -99,7 +99,8 @@ fn a_second_task_parks_is_explained_and_is_promoted_when_the_first_ends() {
     installation.until(&third, "completed");
     assert_eq!(fs::read_to_string(directory.join("next.txt")).unwrap(), "next\n");
     let story = installation.story(&third);
-    for wanted in ["task.parked", "directory.queued", "directory.promoted", "task.promoted", "task.completed"] {
+    for wanted in ["task.parked", "directory.queued", "directory.promoted", "task.promoted", "task.completed"]
+    {
         assert!(story.iter().any(|have| have == wanted), "{wanted} is missing in {story:#?}");
     }
     let story = installation.story(&second);
@@ -119,7 +120,8 @@ fn a_cancelled_run_is_gone_with_everything_it_started() {
     let task = format!("{}#1", installation.issue("Never ends", &project, "stubborn"));
     installation.until(&task, "running");
     super::installation::eventually(std::time::Duration::from_secs(20), "both processes", || {
-        let pids = ["agent.pid", "child.pid"].map(|file| fs::read_to_string(directory.join(file)).unwrap_or_default());
+        let pids = ["agent.pid", "child.pid"]
+            .map(|file| fs::read_to_string(directory.join(file)).unwrap_or_default());
         if pids.iter().all(|pid| pid.ends_with('\n')) { Ok(()) } else { Err(format!("{pids:?}")) }
     });
     let pids: Vec<String> = ["agent.pid", "child.pid"]
@@ -128,7 +130,11 @@ fn a_cancelled_run_is_gone_with_everything_it_started() {
     installation.json(&["task", "cancel", &task]);
     super::installation::eventually(std::time::Duration::from_secs(10), "the release", || {
         let story = installation.story(&task);
-        if story.iter().any(|kind| kind == "directory.released") { Ok(()) } else { Err(format!("{story:#?}")) }
+        if story.iter().any(|kind| kind == "directory.released") {
+            Ok(())
+        } else {
+            Err(format!("{story:#?}"))
+        }
     });
     for pid in pids {
         assert!(!Path::new(&format!("/proc/{pid}")).exists(), "process {pid} lives on");
