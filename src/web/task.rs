@@ -45,7 +45,7 @@ fn explanation(explanation: &Explanation) -> Markup {
         div.cause {
             p { strong { (explanation.sentence) } }
             @for cause in &explanation.causes { p { (cause) } }
-            @if !explanation.ends_when.is_empty() { p.muted { (explanation.ends_when) } }
+            @if !explanation.ends_when.is_empty() { p.muted { "It ends when " (explanation.ends_when) "." } }
             @for command in &explanation.commands { code { (command) } }
         }
     }

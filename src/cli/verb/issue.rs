@@ -162,7 +162,7 @@ async fn list(session: &Session, project: Option<String>, status: Option<String>
     let name = |issue: &Value| {
         let id = text(issue, "assignee_id");
         let agent = items(&agents, "agents").iter().find(|agent| text(agent, "id") == id);
-        agent.map_or_else(|| text(issue, "assignee_type"), |agent| text(&agent, "name"))
+        agent.map_or_else(|| text(issue, "assignee_type"), |agent| text(agent, "name"))
     };
     let rows = items(&answer, "issues")
         .iter()
