@@ -4,7 +4,6 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    clippy::print_stdout,
     clippy::print_stderr,
     reason = "a test says no by panicking, and tells its story on the terminal"
 )]

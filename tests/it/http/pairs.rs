@@ -66,9 +66,9 @@ const BACK: &[(&str, &[&str])] = &[
 
 /// Who met a foreign lock kept its grant: it goes on without being promoted in the directory again.
 fn had_kept_its_grant(log: &[Recorded], promoted: &Recorded) -> bool {
-    let parked = log.iter().filter(|event| event.kind == "task.parked" && event.task == promoted.task);
+    let mut parked = log.iter().filter(|event| event.kind == "task.parked" && event.task == promoted.task);
     promoted.kind == "task.promoted"
-        && parked.last().is_some_and(|event| event.data["because"] == "foreign_lock")
+        && parked.next_back().is_some_and(|event| event.data["because"] == "foreign_lock")
 }
 
 fn assert_paired(log: &[Recorded], pairs: &[(&str, &[&str])], seen: &mut BTreeMap<String, usize>) {
