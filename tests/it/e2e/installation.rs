@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 /// Small bounds, so that what people wait minutes for takes a test seconds.
-pub const LIMITS: &str = r#"{"heartbeat":300,"unreachable":30000,"reconnect_grace":120000,"sweep":100,"drain":3000,
+const LIMITS: &str = r#"{"heartbeat":300,"unreachable":30000,"reconnect_grace":120000,"sweep":100,"drain":3000,
 "kill_grace":500,"claim_receipt":3000,"report_retry_first":50,"report_retry_max":500,"lock_retry":100,
 "lock_wait":300,"claim_poll":2000,"order_poll":2000}"#;
 

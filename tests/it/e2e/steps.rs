@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::crowd::{ExtraDaemon, extra_daemon};
-use super::installation::{Installation, LIMITS, eventually, signal};
+use super::installation::{Installation, eventually, signal};
 use super::kill::{assert_clean, kill, processes};
 
 /// The steps of a run in place of an agent without a brief file, in order.
@@ -56,12 +56,6 @@ impl Steps {
     fn start(name: &str) -> Self {
         let mut installation = Installation::new(name);
         installation.durable();
-        // Somebody else's load must not pass for a machine that is gone.
-        let patient = LIMITS
-            .replace('\n', "")
-            .replace("3000,\"reconnect_grace\":6000", "30000,\"reconnect_grace\":120000");
-        assert_ne!(patient, LIMITS.replace('\n', ""));
-        installation.set("MULTICA_LIMITS", &patient);
         let point = installation.base().join("point").display().to_string();
         installation.set("MULTICA_FAILPOINT", &format!("@{point}"));
         installation.up();
