@@ -20,6 +20,7 @@ pub mod pages;
 pub mod position;
 mod router;
 pub mod routes;
+pub mod speaker;
 pub mod token;
 
 use std::ops::Deref;

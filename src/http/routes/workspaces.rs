@@ -170,6 +170,9 @@ pub async fn issue_token(
         None | Some(0) => None,
         Some(days) => now.checked_add(SignedDuration::from_hours(24 * i64::from(days))).ok(),
     };
+    if let Some(daemon) = &body.value.daemon_id {
+        call.who.may_speak_for(&app, daemon).await?;
+    }
     let holder = match body.value.daemon_id.clone() {
         Some(daemon) => TokenHolder::Daemon { daemon, user },
         None => TokenHolder::Member { user },

@@ -10,4 +10,5 @@ mod pairs;
 mod parking;
 mod queue;
 mod silence;
+mod speakers;
 mod tokens;
