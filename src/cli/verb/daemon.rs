@@ -46,8 +46,11 @@ pub async fn run(session: &Session, common: &Common, verb: DaemonVerb) -> Result
         DaemonVerb::Stop { now } => {
             session.people_only("daemon stop")?;
             let state = session.profile()?.daemon_dir();
-            let stopped =
-                crate::cli::output::patiently("stopping the daemon", control::stop(&state, now)).await?;
+            let stopped = crate::cli::output::patiently(
+                "stopping the daemon",
+                control::stop(&state, now, &session.limits),
+            )
+            .await?;
             session
                 .out
                 .done(&json!({"stopped": stopped}), if stopped { "Stopped." } else { "It isn't running." })
@@ -195,14 +198,13 @@ pub fn daemon_config(session: &Session, args: &DaemonStart) -> Result<DaemonConf
     );
     let slots = args
         .max_concurrent_tasks
-        .or_else(|| environment.get("MULTICA_DAEMON_MAX_CONCURRENT_TASKS")?.parse().ok())
-        .or_else(|| file.value("max_concurrent_tasks")?.as_u64()?.try_into().ok());
+        .or(environment.count("MULTICA_DAEMON_MAX_CONCURRENT_TASKS")?)
+        .or_else(|| file.count("max_concurrent_tasks"));
     let device = pick(args.device_name.clone(), "MULTICA_DAEMON_DEVICE_NAME", "device_name");
     let daemon_id = match &args.daemon_id {
         Some(id) => id.clone(),
         None => home.daemon_id(environment)?,
     };
-    let allowed = file.value("allowed_directories").map(|list| items(list, "")).unwrap_or_default();
     let user_home = home.0.parent().unwrap_or(&home.0);
     Ok(DaemonConfig {
         server_url: settings.server_url.ok_or(CliError::NoServer)?,
@@ -217,7 +219,7 @@ pub fn daemon_config(session: &Session, args: &DaemonStart) -> Result<DaemonConf
         slots: slots.unwrap_or(session.limits.daemon_slots),
         health_port: args.health_port,
         drain: args.drain.map_or(session.limits.drain.duration(), std::time::Duration::from_secs),
-        allowed_directories: allowed.iter().filter_map(Value::as_str).map(Into::into).collect(),
+        allowed_directories: file.paths("allowed_directories"),
         environment: environment.clone(),
         limits: limits_with(&session.limits, slots),
     })
