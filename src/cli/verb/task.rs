@@ -1,5 +1,7 @@
 //! `multica task` and `multica feed`.
 
+use std::borrow::Borrow;
+
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
@@ -10,6 +12,10 @@ use crate::cli::session::Session;
 use crate::cli::story;
 use crate::client::api::{Call, segment};
 use crate::client::feed::{Feed, FeedItem};
+use crate::wire::feed::Entry;
+
+/// Entries asked for at once when all are wanted.
+const PAGE: u32 = 1_000;
 
 /// The verbs. A task is KEY-n#run, its id, or a unique head or tail of the id.
 #[derive(Debug, Subcommand)]
@@ -69,10 +75,13 @@ pub struct FeedArgs {
     /// Goes on as things happen.
     #[arg(short, long)]
     follow: bool,
-    /// Only what comes after that position.
+    /// Everything, from the beginning.
+    #[arg(long, conflicts_with_all = ["after", "limit"])]
+    all: bool,
+    /// What comes after that position, instead of the newest.
     #[arg(long, value_name = "N")]
     after: Option<i64>,
-    /// At most so many at once.
+    /// At most so many before it follows.
     #[arg(long, default_value_t = 50)]
     limit: u32,
     /// Only about a project (id).
@@ -249,16 +258,59 @@ pub async fn feed(session: &Session, args: FeedArgs) -> Result<(), CliError> {
     .into_iter()
     .filter_map(|(name, value)| Some((name, value?)))
     .collect();
-    let mut call = Call::get("/api/feed").query("limit", args.limit);
-    if let Some(after) = args.after {
-        call = call.query("after", after);
+    let mut after = args.after;
+    if args.all {
+        after = Some(everything(session, &filters).await?);
+    } else {
+        let answer = session.call(page(&filters, after, args.limit)).await?;
+        let entries = story::entries(&answer);
+        told(session, &entries)?;
+        after = answer["position"].as_i64().or_else(|| entries.last().map(|entry| entry.position)).or(after);
     }
-    for (name, value) in &filters {
-        call = call.query(name, value);
+    if !args.follow {
+        return Ok(());
     }
-    let answer = session.call(call).await?;
-    let entries = story::entries(&answer);
-    for entry in &entries {
+    if !session.out.is_json() {
+        note("Waiting for what happens next; Ctrl-C ends it.");
+    }
+    let mut feed = Feed::new(session.api()?, after, filters);
+    loop {
+        if let FeedItem::Entry(entry) = feed.next().await? {
+            told(session, std::slice::from_ref(&entry))?;
+        }
+    }
+}
+
+type Filters = [(&'static str, String)];
+
+/// The entries after a position, or the newest where none is named.
+fn page<'a>(filters: &'a Filters, after: Option<i64>, limit: u32) -> Call<'a> {
+    let mut call = Call::get("/api/feed");
+    call = match after {
+        Some(after) => call.query("after", after).query("limit", limit),
+        None => call.query("last", limit),
+    };
+    filters.iter().fold(call, |call, (name, value)| call.query(name, value))
+}
+
+/// Prints the feed from its beginning; says how far it went.
+async fn everything(session: &Session, filters: &Filters) -> Result<i64, CliError> {
+    let mut after = 0;
+    loop {
+        let answer = session.call(page(filters, Some(after), PAGE)).await?;
+        let entries = story::entries(&answer);
+        told(session, &entries)?;
+        let reached = answer["position"].as_i64().unwrap_or(after);
+        if entries.is_empty() || reached <= after {
+            return Ok(reached.max(after));
+        }
+        after = reached;
+    }
+}
+
+fn told(session: &Session, entries: &[impl Borrow<Entry>]) -> Result<(), CliError> {
+    for entry in entries {
+        let entry: &Entry = entry.borrow();
         let written = if session.out.is_json() {
             serde_json::to_string(entry).map_err(|e| CliError::Output(e.into()))?
         } else {
@@ -266,22 +318,5 @@ pub async fn feed(session: &Session, args: FeedArgs) -> Result<(), CliError> {
         };
         line(&written)?;
     }
-    if !args.follow {
-        return Ok(());
-    }
-    let after = answer["position"].as_i64().or_else(|| entries.last().map(|e| e.position)).or(args.after);
-    if !session.out.is_json() {
-        note("Waiting for what happens next; Ctrl-C ends it.");
-    }
-    let mut feed = Feed::new(session.api()?, after, filters);
-    loop {
-        if let FeedItem::Entry(entry) = feed.next().await? {
-            let written = if session.out.is_json() {
-                serde_json::to_string(&entry).map_err(|e| CliError::Output(e.into()))?
-            } else {
-                story::feed_line(&entry)
-            };
-            line(&written)?;
-        }
-    }
+    Ok(())
 }
