@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{bounded, id, optional_id, said};
+use super::{description, id, optional_id, said, title};
 use crate::app::issue_write::{IssueComment, IssueCreate, IssueUpdate};
 use crate::app::task_queue::{IssueRerun, NewRun};
 use crate::domain::Refusal;
@@ -147,10 +147,7 @@ async fn run_of(
 pub async fn create(State(app): State<App>, call: Call, body: Body<NewIssue>) -> Result<Response, ApiError> {
     let asked = body.value;
     let title = content(&app, said(&app, &asked.title, "title")?);
-    let description = match asked.description.filter(|text| !text.is_empty()) {
-        Some(text) => Some(content(&app, bounded(&app, &text, "description")?)),
-        None => None,
-    };
+    let description = description(&app, asked.description.as_deref().filter(|text| !text.is_empty()))?;
     let assignee = assignee(asked.assignee_type.as_deref(), asked.assignee_id.as_deref())?;
     let decision = IssueCreate {
         workspace: call.who.workspace,
@@ -254,14 +251,8 @@ pub async fn update(
     } else {
         run_for(&app, &call, reassigned.unwrap_or(before.state.assignee)).await?
     };
-    let title = match text("title") {
-        Some(title) => Some(content(&app, said(&app, title, "title")?)),
-        None => None,
-    };
-    let description = match text("description") {
-        Some(text) => Some(content(&app, bounded(&app, text, "description")?)),
-        None => None,
-    };
+    let title = title(&app, text("title"))?;
+    let description = description(&app, text("description"))?;
     let decision = IssueUpdate {
         workspace: call.who.workspace,
         issue: wanted,

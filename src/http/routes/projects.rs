@@ -7,7 +7,7 @@ use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{bounded, id, said};
+use super::{description, id, said, title};
 use crate::app::daemon_write::DaemonWrite;
 use crate::app::project_write::ProjectWrite;
 use crate::domain::daemon::{DaemonCommand, ProbeOutcome};
@@ -95,7 +95,7 @@ pub async fn create(
     call.who.user()?;
     let asked = body.value;
     let title = content(&app, said(&app, &asked.title, "title")?);
-    let description = optional_text(&app, asked.description)?;
+    let description = description(&app, asked.description.as_deref().filter(|text| !text.is_empty()))?;
     let with_resources = asked.resources.is_some();
     let mut resources = Vec::new();
     for (index, resource) in asked.resources.unwrap_or_default().into_iter().enumerate() {
@@ -118,11 +118,6 @@ pub async fn create(
         value["resources"] = Value::Array(resource_values(call.who.workspace, &loaded));
     }
     Ok(at(done.position, (StatusCode::CREATED, Json(value))))
-}
-
-fn optional_text(app: &App, text: Option<String>) -> Result<Option<NewContent>, ApiError> {
-    let text = text.filter(|text| !text.is_empty());
-    text.map(|text| Ok(content(app, bounded(app, &text, "description")?))).transpose()
 }
 
 async fn write(
@@ -169,14 +164,8 @@ pub async fn update(
     call.who.user()?;
     let project: ProjectId = id(&path, "id")?;
     let asked = body.value;
-    let title = match asked.title {
-        Some(title) => Some(content(&app, said(&app, &title, "title")?)),
-        None => None,
-    };
-    let description = match asked.description {
-        Some(text) => Some(content(&app, bounded(&app, &text, "description")?)),
-        None => None,
-    };
+    let title = title(&app, asked.title.as_deref())?;
+    let description = description(&app, asked.description.as_deref())?;
     let command = ProjectCommand::Update {
         title: title.as_ref().map(|text| text.reference.clone()),
         description: description.as_ref().map(|text| text.reference.clone()),
