@@ -344,7 +344,7 @@ fn the_families_samples_fold_and_the_feed_knows_every_event() {
 fn every_read_model_has_its_folder() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("projections");
     for model in all() {
-        for file in ["schema.sql", "upsert.sql", "reset.sql", "README.md"] {
+        for file in ["version", "schema.sql", "README.md"] {
             assert!(folder.join(model.name()).join(file).is_file(), "{}/{file}", model.name());
         }
     }
