@@ -75,9 +75,6 @@ impl ControlError {
     }
 }
 
-/// A start waits this long to hear that the server has taken the daemon in.
-const INTRODUCED: Duration = Duration::from_secs(5);
-
 /// A daemon that was started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Started {
@@ -86,9 +83,6 @@ pub struct Started {
     /// Whether the server knows of it; otherwise it goes on trying.
     pub registered: bool,
 }
-
-/// How often a file or a lock that somebody else changes is looked at.
-const LOOK: Duration = Duration::from_millis(50);
 
 /// The log of a daemon started in the background.
 #[must_use]
@@ -110,7 +104,7 @@ pub async fn status(state_dir: &Path) -> Result<Option<Value>, ControlError> {
 ///
 /// # Errors
 /// When it doesn't answer, or takes longer than its drain allows.
-pub async fn stop(state_dir: &Path, now: bool) -> Result<bool, ControlError> {
+pub async fn stop(state_dir: &Path, now: bool, limits: &Limits) -> Result<bool, ControlError> {
     let Some(local) = running(state_dir) else { return Ok(false) };
     let answer: Value = match local_api(&local)?.post("/shutdown", &json!({"now": now})).await {
         Ok(answer) => answer,
@@ -120,7 +114,7 @@ pub async fn stop(state_dir: &Path, now: bool) -> Result<bool, ControlError> {
     let patience = Duration::from_millis(answer["at_most_ms"].as_u64().unwrap_or(120_000));
     let gone = async {
         while running(state_dir).is_some() {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(limits.look.duration()).await;
         }
     };
     match tokio::time::timeout(patience, gone).await {
@@ -161,11 +155,13 @@ pub async fn start_background(
                 && let Ok(health) = local_api(&local)?.get::<Value>("/health").await
             {
                 let registered = health["workspaces"].as_array().is_some_and(|list| !list.is_empty());
-                if registered || first.get_or_insert_with(Instant::now).elapsed() > INTRODUCED {
+                if registered
+                    || first.get_or_insert_with(Instant::now).elapsed() > limits.introduction.duration()
+                {
                     return Ok(Started { local, registered });
                 }
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(limits.look.duration()).await;
         }
     };
     let ended = || {
