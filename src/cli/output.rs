@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use jiff::Timestamp;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::args::Format;
 use super::error::CliError;
+use crate::client::error::ClientError;
 
 /// After this long without an answer, a person is shown that something is going on.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -62,7 +64,7 @@ impl Out {
         }
         let width = fields.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
         for (name, value) in fields.iter().filter(|(_, value)| !value.is_empty()) {
-            let indented = value.replace('\n', &format!("\n{:width$}  ", ""));
+            let indented = plain(value).replace('\n', &format!("\n{:width$}  ", ""));
             let style = if *name == "STATUS" { of_status(value) } else { Style::new() };
             line(&format!("{HEADER}{name:width$}{HEADER:#}  {style}{indented}{style:#}"))?;
         }
@@ -71,13 +73,18 @@ impl Out {
 
     /// Something was done: the JSON, or a sentence.
     pub fn done(&self, json: &Value, sentence: &str) -> Result<(), CliError> {
-        if self.is_json() { self.json(json) } else { line(sentence) }
+        if self.is_json() { self.json(json) } else { line(&plain(sentence)) }
     }
 
     /// JSON with two spaces.
     pub fn json(&self, json: &Value) -> Result<(), CliError> {
         let text = serde_json::to_string_pretty(json).map_err(|e| CliError::Output(e.into()))?;
         line(&text)
+    }
+
+    /// A time as people say it; empty where there is none.
+    pub fn since(&self, at: Option<Timestamp>) -> String {
+        at.map(|at| relative(self.now, at)).unwrap_or_default()
     }
 
     /// A time as people say it: `3m ago`.
@@ -164,6 +171,7 @@ fn coloured(headers: &[&str], mut rows: Vec<Vec<String>>) -> String {
     let status = headers.iter().position(|header| *header == "status");
     for row in &mut rows {
         for (index, cell) in row.iter_mut().enumerate() {
+            *cell = plain(cell);
             cell.retain(|c| c != AROUND);
             if Some(index) == status {
                 *cell = format!("{AROUND}{cell}{AROUND}");
@@ -205,6 +213,13 @@ pub fn relative(now: Timestamp, at: Timestamp) -> String {
         _ => format!("{}d", amount / 86_400),
     };
     if before { format!("{text} ago") } else { format!("in {text}") }
+}
+
+/// An answer, or a part of one, as the type that the server made it from.
+pub fn read<T: DeserializeOwned>(answer: &Value) -> Result<T, CliError> {
+    T::deserialize(answer).map_err(|source| {
+        CliError::Client(ClientError::Unreadable { call: "this request".to_owned(), source })
+    })
 }
 
 /// A member of a JSON object as text, by its path (`a.b`); empty where there is none.

@@ -5,13 +5,14 @@ use serde_json::{Value, json};
 
 use crate::cli::args::{Common, DaemonStart};
 use crate::cli::error::CliError;
-use crate::cli::output::{items, line, short, text};
+use crate::cli::output::{items, line, read, short, text};
 use crate::cli::session::Session;
 use crate::client::config::{ConfigFile, Home};
 use crate::daemon::DaemonConfig;
 use crate::daemon::control;
 use crate::daemon::log_file::Tail;
 use crate::kernel::limits::Limits;
+use crate::wire::api::Daemon;
 
 /// The verbs.
 #[derive(Debug, Subcommand)]
@@ -65,29 +66,26 @@ pub async fn run(session: &Session, common: &Common, verb: DaemonVerb) -> Result
 
 async fn list(session: &Session) -> Result<(), CliError> {
     let answer = session.get("/api/daemons").await?;
-    let rows = items(&answer, "daemons")
-        .iter()
-        .map(|d| {
+    let daemons: Vec<Daemon> = read(&answer["daemons"])?;
+    let rows = daemons
+        .into_iter()
+        .map(|daemon| {
             let providers: Vec<String> =
-                items(&d["runtimes"], "").iter().map(|r| text(r, "provider")).collect();
+                daemon.runtimes.into_iter().map(|runtime| runtime.provider).collect();
             vec![
-                text(d, "daemon_id"),
-                text(d, "device_name"),
-                text(d, "status"),
-                session.out.ago(&text(d, "last_seen_at")),
+                daemon.daemon_id,
+                daemon.device_name,
+                daemon.status,
+                session.out.since(daemon.last_seen_at),
                 providers.join(", "),
-                format!("{} of {}", or_zero(text(d, "running")), text(d, "slots")),
-                or_zero(text(d, "parked")),
-                text(d, "cli_version"),
+                format!("{} of {}", daemon.running, daemon.slots),
+                daemon.parked.to_string(),
+                daemon.cli_version,
             ]
         })
         .collect();
     let headers = ["daemon", "machine", "status", "seen", "providers", "running", "waiting", "version"];
     session.out.list(&answer, &headers, rows, "No daemon has registered: `multica daemon start`.")
-}
-
-fn or_zero(text: String) -> String {
-    if text.is_empty() { "0".to_owned() } else { text }
 }
 
 async fn start(session: &Session, common: &Common, args: &DaemonStart) -> Result<(), CliError> {

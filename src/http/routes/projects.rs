@@ -24,6 +24,7 @@ use crate::http::objects::project::{one_resource, project, project_values, proje
 use crate::kernel::ids::{OrderId, ProjectId, ResourceId, WorkspaceId};
 use crate::readmodel::{project_resources, runtime_presence};
 use crate::store::read;
+use crate::wire::api;
 use crate::wire::daemon::DIRECTORY_QUEUE;
 
 /// `GET /api/projects?status=&priority=`.
@@ -51,11 +52,11 @@ pub async fn get(
     State(app): State<App>,
     who: Identity,
     Path(path): Path<String>,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<api::Project>, ApiError> {
     Ok(Json(shown(&app, &who, id(&path, "id")?).await?))
 }
 
-async fn shown(app: &App, who: &Identity, id: ProjectId) -> Result<Value, ApiError> {
+async fn shown(app: &App, who: &Identity, id: ProjectId) -> Result<api::Project, ApiError> {
     let loaded = project(app, who.workspace, id).await?;
     let mut values = project_values(app, who.workspace, &[loaded]).await?;
     values.pop().ok_or(ApiError::NotFound("project"))
@@ -115,7 +116,7 @@ pub async fn create(
     let mut value = shown(&app, &call.who, new).await?;
     if with_resources {
         let loaded = project(&app, call.who.workspace, new).await?;
-        value["resources"] = Value::Array(resource_values(call.who.workspace, &loaded));
+        value.resources = Some(resource_values(call.who.workspace, &loaded));
     }
     Ok(at(done.position, (StatusCode::CREATED, Json(value))))
 }
@@ -217,7 +218,7 @@ pub async fn attach(
     let attached: ResourceId = of_result(&done.result, "resource")?;
     let loaded = project(&app, call.who.workspace, to).await?;
     let mut value = one_resource(call.who.workspace, &loaded, attached)?;
-    value["warnings"] = json!(warnings(&app, call.who.workspace, &loaded, attached).await?);
+    value.warnings = Some(warnings(&app, call.who.workspace, &loaded, attached).await?);
     Ok(at(done.position, (StatusCode::CREATED, Json(value))))
 }
 
@@ -261,7 +262,7 @@ pub async fn update_resource(
     let done = write(&app, &call, "resource.update", &body.raw, of, command, Vec::new()).await?;
     let loaded = project(&app, call.who.workspace, of).await?;
     let mut value = one_resource(call.who.workspace, &loaded, which)?;
-    value["warnings"] = json!(warnings(&app, call.who.workspace, &loaded, which).await?);
+    value.warnings = Some(warnings(&app, call.who.workspace, &loaded, which).await?);
     Ok(at(done.position, Json(value)))
 }
 

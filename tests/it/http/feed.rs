@@ -142,28 +142,14 @@ async fn the_verb_shows_the_newest_all_of_it_or_what_came_after() {
     let scene = Scene::new().await;
     let all = scene.served.get("/api/feed?after=0&limit=1000").await.is(200);
     let all: Vec<String> = all["entries"].as_array().unwrap().iter().map(Value::to_string).collect();
-    let (address, token) = (scene.served.address, scene.served.token.clone());
-    let feed = move |words: &[&str]| {
-        let home = tempfile::tempdir().unwrap();
-        let output = assert_cmd::Command::cargo_bin("multica")
-            .unwrap()
-            .env_clear()
-            .env("HOME", home.path())
-            .env("MULTICA_TOKEN", &token)
-            .args(["feed", "--output", "json", "--server-url", &format!("http://{address}")])
-            .args(words)
-            .assert()
-            .success();
-        let text = String::from_utf8(output.get_output().stdout.clone()).unwrap();
+    let feed = async |words: &[&str]| {
+        let words = [&["feed", "--output", "json"], words].concat();
+        let text = scene.served.cli(&words).await;
         text.lines().map(|l| serde_json::from_str::<Value>(l).unwrap().to_string()).collect::<Vec<_>>()
     };
-    tokio::task::spawn_blocking(move || {
-        assert_eq!(feed(&["--limit", "3"]), all[all.len() - 3..]);
-        assert_eq!(feed(&["--all"]), all);
-        let after = serde_json::from_str::<Value>(&all[1]).unwrap()["position"].to_string();
-        assert_eq!(feed(&["--after", &after, "--limit", "2"]), all[2..4]);
-    })
-    .await
-    .unwrap();
+    assert_eq!(feed(&["--limit", "3"]).await, all[all.len() - 3..]);
+    assert_eq!(feed(&["--all"]).await, all);
+    let after = serde_json::from_str::<Value>(&all[1]).unwrap()["position"].to_string();
+    assert_eq!(feed(&["--after", &after, "--limit", "2"]).await, all[2..4]);
     scene.finish().await;
 }

@@ -9,6 +9,7 @@ mod life;
 mod pairs;
 mod parking;
 mod queue;
+mod readers;
 mod silence;
 mod speakers;
 mod tokens;
