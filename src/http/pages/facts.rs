@@ -58,11 +58,12 @@ pub fn task_page(
     history: &Value,
     messages: &[Value],
     left_out: usize,
+    machines: &BTreeMap<String, String>,
 ) -> Result<TaskPage, ApiError> {
     let row = task_row(&task, titles);
     let can_cancel = !matches!(row.status.as_str(), "completed" | "failed" | "cancelled");
     Ok(TaskPage {
-        facts: facts(&task),
+        facts: facts(&task, machines),
         issue_key: task.issue_key,
         explanation: Explanation {
             sentence: explanation.sentence,
@@ -80,10 +81,10 @@ pub fn task_page(
     })
 }
 
-fn facts(task: &api::Task) -> Vec<(String, String)> {
+fn facts(task: &api::Task, machines: &BTreeMap<String, String>) -> Vec<(String, String)> {
     let named = [
         ("Task", Some(task.id.to_string())),
-        ("Machine", Some(task.daemon_id.clone())),
+        ("Machine", Some(machine(&task.daemon_id, machines))),
         ("Branch", task.branch_name.clone()),
         ("Session", task.session_id.clone()),
         ("Failure", task.failure_reason.clone()),
