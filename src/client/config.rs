@@ -12,9 +12,15 @@ use secrecy::SecretString;
 use serde_json::{Map, Value};
 
 use super::in_task::{self, TaskContext};
+use crate::process::safe_file;
 
 /// The profile that `multica up` keeps, used when nothing else is configured.
 pub const LOCAL_PROFILE: &str = "local";
+
+/// More than any profile's file has, bytes.
+const FILE_BYTES: u64 = 1_024 * 1_024;
+/// More than any id has, bytes.
+const ID_BYTES: u64 = 4_096;
 
 /// Keys whose values are never shown.
 const SECRET_KEYS: [&str; 1] = ["token"];
@@ -167,14 +173,20 @@ impl Home {
             return Ok(id.to_owned());
         }
         let path = self.0.join("daemon.id");
-        match std::fs::read_to_string(&path) {
-            Ok(text) if !text.trim().is_empty() => return Ok(text.trim().to_owned()),
-            Ok(_) => {}
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(source) => return Err(ConfigError::Read { path, source }),
-        }
         let id = uuid::Uuid::now_v7().to_string();
-        write_private(&path, format!("{id}\n").as_bytes())?;
+        match read_id(&path)? {
+            Some(id) if !id.is_empty() => return Ok(id),
+            // A blank one is nobody's: it is replaced.
+            Some(_) => write_private(&path, format!("{id}\n").as_bytes())?,
+            None => {
+                let first = write_private_once(&path, format!("{id}\n").as_bytes())
+                    .map_err(|source| ConfigError::Write { path: path.clone(), source })?;
+                if !first {
+                    // Another process was faster: one machine has one id.
+                    return Ok(read_id(&path)?.filter(|id| !id.is_empty()).unwrap_or(id));
+                }
+            }
+        }
         Ok(id)
     }
 }
@@ -212,7 +224,7 @@ impl ConfigFile {
     /// # Errors
     /// When it can't be read or isn't a JSON object.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
-        match std::fs::read(path) {
+        match safe_file::read_own(path, FILE_BYTES) {
             Ok(bytes) => {
                 let values = serde_json::from_slice(&bytes)
                     .map_err(|source| ConfigError::Form { path: path.to_owned(), source })?;
@@ -334,6 +346,15 @@ fn choose_profile(flags: &Flags, environment: &Environment) -> Result<Profile, C
     Ok(default)
 }
 
+/// What an id's file says, trimmed; none where there is no file.
+fn read_id(path: &Path) -> Result<Option<String>, ConfigError> {
+    match safe_file::read_own(path, ID_BYTES) {
+        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).trim().to_owned())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(ConfigError::Read { path: path.to_owned(), source }),
+    }
+}
+
 /// Writes a file whole and durably, readable by its owner only.
 ///
 /// # Errors
@@ -347,13 +368,35 @@ pub fn write_private(path: &Path, bytes: &[u8]) -> Result<(), ConfigError> {
 /// # Errors
 /// When it can't be written.
 pub fn write_private_io(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    write_beside(path, bytes, |fresh| std::fs::rename(fresh, path))
+}
+
+/// The same for a file that isn't there yet; false when another process made it meanwhile, which stays.
+fn write_private_once(path: &Path, bytes: &[u8]) -> std::io::Result<bool> {
+    let mut first = true;
+    write_beside(path, bytes, |fresh| {
+        match std::fs::hard_link(fresh, path) {
+            Ok(()) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => first = false,
+            // A file system without links.
+            Err(_) => return std::fs::rename(fresh, path),
+        }
+        std::fs::remove_file(fresh)
+    })?;
+    Ok(first)
+}
+
+fn write_beside(
+    path: &Path,
+    bytes: &[u8],
+    place: impl FnOnce(&Path) -> std::io::Result<()>,
+) -> std::io::Result<()> {
     let folder = path.parent().unwrap_or_else(|| Path::new("."));
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let fresh = folder.join(format!(".{name}.{}", uuid::Uuid::now_v7().simple()));
     let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh)?;
-    let written =
-        file.write_all(bytes).and_then(|()| file.sync_all()).and_then(|()| std::fs::rename(&fresh, path));
+    let written = file.write_all(bytes).and_then(|()| file.sync_all()).and_then(|()| place(&fresh));
     if written.is_err() {
         // Only a half-written copy under a name of its own is lost.
         drop(std::fs::remove_file(&fresh));

@@ -105,3 +105,33 @@ fn the_daemons_id_is_made_once() {
     let first = home.daemon_id(&environment).expect("made");
     assert_eq!(home.daemon_id(&environment).expect("read"), first);
 }
+
+#[test]
+fn whoever_asks_at_once_gets_the_same_daemon_id() {
+    for _ in 0..20 {
+        let machine = Machine::new();
+        let home = Home(machine.home.path().join(".multica"));
+        let environment = Environment(machine.variables.clone());
+        let ids: Vec<String> = std::thread::scope(|scope| {
+            let ask = || scope.spawn(|| home.daemon_id(&environment).expect("an id"));
+            let asked: Vec<_> = (0..8).map(|_| ask()).collect();
+            asked.into_iter().map(|one| one.join().expect("joined")).collect()
+        });
+        assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
+        let left: Vec<_> = std::fs::read_dir(&home.0).expect("list").collect();
+        assert_eq!(left.len(), 1, "{left:?}");
+    }
+}
+
+#[test]
+fn a_blank_daemon_id_is_replaced_and_a_directory_in_its_place_is_an_error() {
+    let machine = Machine::new();
+    let home = Home(machine.home.path().join(".multica"));
+    let environment = Environment(machine.variables.clone());
+    write_private(&home.0.join("daemon.id"), b" \n").expect("written");
+    let id = home.daemon_id(&environment).expect("an id");
+    assert_eq!(home.daemon_id(&environment).expect("an id"), id);
+    std::fs::remove_file(home.0.join("daemon.id")).expect("removed");
+    std::fs::create_dir(home.0.join("daemon.id")).expect("made");
+    assert!(matches!(home.daemon_id(&environment), Err(ConfigError::Read { .. })));
+}
