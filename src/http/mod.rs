@@ -20,6 +20,7 @@ pub mod pages;
 pub mod position;
 mod router;
 pub mod routes;
+pub mod tail;
 pub mod token;
 
 use std::ops::Deref;
@@ -55,6 +56,8 @@ pub struct Parts {
     pub key: token::InstanceKey,
     /// Names this server answers under.
     pub hosts: hosts::Hosts,
+    /// What the readers of the live feed share.
+    pub tail: tail::Tail,
     /// Fires when the server stops.
     pub shutdown: CancellationToken,
 }

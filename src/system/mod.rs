@@ -223,6 +223,7 @@ impl Server {
             limits: setup.limits,
             key,
             hosts: Hosts::new(address, &setup.hosts),
+            tail: http::tail::Tail::default(),
             shutdown: setup.shutdown,
         }));
         record_start(&app).await?;
