@@ -8,5 +8,6 @@ mod crowd;
 mod demo;
 pub mod installation;
 mod kill;
+mod starts;
 mod steps;
 mod story;
