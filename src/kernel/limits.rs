@@ -118,6 +118,9 @@ pub struct Limits {
     pub event_bytes: usize,
     /// Largest request body, bytes.
     pub body_bytes: usize,
+    /// Deepest nesting of a request's JSON: what keeps it or passes it on wraps it a few times more, and every
+    /// reader's parser gives up at 128.
+    pub json_depth: usize,
     /// Largest piece of free text (a description, a comment), bytes.
     pub content_bytes: usize,
     /// Longest line read from an agent, bytes; the rest of a longer one is dropped and said so.
@@ -206,6 +209,7 @@ impl Default for Limits {
             conflict_retries: 8,
             event_bytes: 64 * 1_024,
             body_bytes: 2 * 1_024 * 1_024,
+            json_depth: 64,
             content_bytes: 1_024 * 1_024,
             agent_line_bytes: 8 * 1_024 * 1_024,
             tool_output_bytes: 8_192,
