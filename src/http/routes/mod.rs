@@ -21,6 +21,7 @@ use super::App;
 use super::auth::Identity;
 use super::error::ApiError;
 use crate::domain::workspace::Role;
+use crate::kernel::error_chain::Chain;
 use crate::readmodel;
 use crate::store;
 
@@ -34,13 +35,24 @@ pub async fn verify(State(app): State<App>, who: Identity) -> Result<Json<Value>
     who.must_be(Role::Admin)?;
     let verified = store::verify::run(&app.store).await?;
     let mut findings: Vec<String> = verified.findings.iter().map(ToString::to_string).collect();
-    for difference in readmodel::verify::all(&app.store, &app.registry).await? {
-        let how = match (&difference.live, &difference.rebuilt) {
-            (Some(_), Some(_)) => "differs from",
-            (Some(_), None) => "is not in",
-            (None, _) => "is missing beside",
+    for registered in app.registry.all() {
+        let differences = match readmodel::verify::one(&app.store, registered).await {
+            Ok(differences) => differences,
+            Err(error) if error.is_damage() => {
+                let name = registered.model().name();
+                findings.push(format!("{name} can't be compared with the log: {}", Chain(&error)));
+                continue;
+            }
+            Err(error) => return Err(error.into()),
         };
-        findings.push(format!("row {} of {} {how} its rebuild", difference.key, difference.read_model));
+        for difference in differences {
+            let how = match (&difference.live, &difference.rebuilt) {
+                (Some(_), Some(_)) => "differs from",
+                (Some(_), None) => "is not in",
+                (None, _) => "is missing beside",
+            };
+            findings.push(format!("row {} of {} {how} its rebuild", difference.key, difference.read_model));
+        }
     }
     Ok(Json(json!({"up_to": verified.up_to, "blocks": verified.blocks, "findings": findings})))
 }
