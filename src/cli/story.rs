@@ -4,7 +4,7 @@ use anstyle::Style;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::output::{Out, items, plain, text};
+use super::output::{Out, items, plain_line, text};
 use crate::wire::feed::Entry;
 
 const DIM: Style = Style::new().dimmed();
@@ -55,7 +55,7 @@ pub fn told(entries: &[Entry]) -> String {
 fn story_line(entry: &Entry, recorded: Option<Timestamp>, who: usize) -> String {
     let clock = recorded.map_or_else(|| entry.recorded_at.clone(), clock);
     let name = actor(entry);
-    let mut line = format!("{clock:12}  {DIM}{name:who$}{DIM:#}  {}", plain(&entry.text));
+    let mut line = format!("{clock:12}  {DIM}{name:who$}{DIM:#}  {}", plain_line(&entry.text));
     if let (Some(recorded), Ok(occurred)) = (recorded, entry.occurred_at.parse::<Timestamp>()) {
         let apart = (recorded.as_nanosecond() - occurred.as_nanosecond()) / 1_000_000;
         if apart.abs() > SAME_MOMENT_MS || entry.actor.kind == "daemon" {
@@ -72,12 +72,12 @@ pub fn feed_line(entry: &Entry) -> String {
         "{DIM}{:>7}{DIM:#}  {clock}  {DIM}{}{DIM:#}  {}",
         entry.position,
         actor(entry),
-        plain(&entry.text)
+        plain_line(&entry.text)
     )
 }
 
 fn actor(entry: &Entry) -> String {
-    plain(if entry.actor.name.is_empty() { &entry.actor.kind } else { &entry.actor.name })
+    plain_line(if entry.actor.name.is_empty() { &entry.actor.kind } else { &entry.actor.name })
 }
 
 fn clock(at: Timestamp) -> String {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::issue::task_name;
 use crate::cli::error::CliError;
-use crate::cli::output::{items, line, note, patiently, short, text};
+use crate::cli::output::{escaped, items, line, note, patiently, short, text};
 use crate::cli::session::Session;
 use crate::cli::story;
 use crate::client::api::{Call, segment};
@@ -222,7 +222,8 @@ async fn logs(session: &Session, reference: &str, follow: bool) -> Result<(), Cl
         let messages = items(&answer, "messages");
         for message in messages {
             since = since.max(message["seq"].as_i64().unwrap_or(since));
-            let written = if session.out.is_json() { message.to_string() } else { story::message(message) };
+            let written =
+                if session.out.is_json() { escaped(&message.to_string()) } else { story::message(message) };
             line(&written)?;
         }
         if over && messages.is_empty() {
@@ -260,7 +261,7 @@ pub async fn feed(session: &Session, args: FeedArgs) -> Result<(), CliError> {
     let entries = story::entries(&answer);
     for entry in &entries {
         let written = if session.out.is_json() {
-            serde_json::to_string(entry).map_err(|e| CliError::Output(e.into()))?
+            escaped(&serde_json::to_string(entry).map_err(|e| CliError::Output(e.into()))?)
         } else {
             story::feed_line(entry)
         };
@@ -277,7 +278,7 @@ pub async fn feed(session: &Session, args: FeedArgs) -> Result<(), CliError> {
     loop {
         if let FeedItem::Entry(entry) = feed.next().await? {
             let written = if session.out.is_json() {
-                serde_json::to_string(&entry).map_err(|e| CliError::Output(e.into()))?
+                escaped(&serde_json::to_string(&entry).map_err(|e| CliError::Output(e.into()))?)
             } else {
                 story::feed_line(&entry)
             };
