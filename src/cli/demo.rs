@@ -124,6 +124,8 @@ pub async fn run(api: &Api, demo: &Demo<'_>) -> Result<Outcome, DemoError> {
 }
 
 async fn play(api: &Api, demo: &Demo<'_>, screen: &Screen) -> Result<Outcome, DemoError> {
+    // With the daemon there, it looks at the directory that is attached.
+    let runtime = command_runtime(api, demo.daemon_id).await?;
     let project = api
         .post::<Value>(
             "/api/projects",
@@ -142,7 +144,6 @@ async fn play(api: &Api, demo: &Demo<'_>, screen: &Screen) -> Result<Outcome, De
         )
         .await?;
     let project = text(&project, "id")?;
-    let runtime = command_runtime(api, demo.daemon_id).await?;
     let mut agents = BTreeMap::new();
     for name in ["writer", "checker"] {
         let command = json!({"program": "sh", "arguments": ["-c", SCRIPT], "prompt": "stdin"});

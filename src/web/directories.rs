@@ -28,10 +28,10 @@ fn card(directory: &DirectoryCard) -> Markup {
             p.muted { (directory.machine) @if let Some(path) = &directory.path { " · " span.mono { (path) } } }
             @match &directory.holder {
                 Some(holder) => {
-                    p { span.pill.running { "held" } " by " (occupant(holder)) }
+                    p { span.pill.tone.running { "held" } " by " (occupant(holder)) }
                     @if let Some(blocked) = &directory.blocked { p.cause { (blocked) } }
                 }
-                None => p { span.pill.completed { "free" } }
+                None => p { span.pill.tone.completed { "free" } }
             }
             @if !directory.queue.is_empty() {
                 ol.queue aria-label="Who waits, first come first" {

@@ -26,7 +26,7 @@ pub fn page(frame: &Frame, here: &str, title: &str, script: &str, body: &Markup)
                         }
                     }
                     span #live-state role="status" data-state="joining" { "as loaded" }
-                    span.muted { (frame.member) " · " (frame.workspace) }
+                    span.muted.who { (frame.member) " · " (frame.workspace) }
                     form method="post" action="/sign-out" { button type="submit" { "Sign out" } }
                 }
                 main #main { (body) }
@@ -81,7 +81,7 @@ pub fn problem(title: &str, sentence: &str, next_step: &str) -> Markup {
 pub fn pill(status: &str) -> Markup {
     let text =
         if status == "waiting_local_directory" { "parked".to_owned() } else { status.replace('_', " ") };
-    html! { span class={ "pill " (status) } { (text) } }
+    html! { span class={ "pill tone " (status) } { (text) } }
 }
 
 /// A moment: the time of day, with the whole moment for machines and on hover.

@@ -37,9 +37,9 @@ fn resources(rows: &[ResourceRow]) -> Markup {
                         tr {
                             td { (row.label) }
                             td { (row.kind) }
-                            td.mono { (row.place) }
+                            td.mono.wide { (row.place) }
                             td {
-                                @if let Some(mode) = &row.mode { span.pill { (mode.replace('_', " ")) } }
+                                @if let Some(mode) = &row.mode { span.pill.tone { (mode.replace('_', " ")) } }
                                 @if !row.verified && row.kind == "local_directory" { " " span.muted { "unverified" } }
                             }
                             td { (row.machine.as_deref().unwrap_or("–")) }

@@ -19,7 +19,7 @@ pub fn page(frame: &Frame, task: &TaskPage) -> Markup {
                     button.danger type="submit" { "Cancel this task" }
                 }
             }
-            div.card { (explanation(&task.explanation)) }
+            div.card { (explanation(&row.status, &task.explanation)) }
             @if let Some(detail) = &task.detail { div.card.transcript { article.error { pre { (detail) } } } }
             @if let Some(output) = &task.output { div.card.transcript { article { pre { (output) } } } }
             div.card {
@@ -40,9 +40,9 @@ pub fn page(frame: &Frame, task: &TaskPage) -> Markup {
     whole(frame, "/tasks", &row.name, "live-page.js", &body)
 }
 
-fn explanation(explanation: &Explanation) -> Markup {
+fn explanation(status: &str, explanation: &Explanation) -> Markup {
     html! {
-        div.cause {
+        div class={ "cause tone " (status) } {
             p { strong { (explanation.sentence) } }
             @for cause in &explanation.causes { p { (cause) } }
             @if !explanation.ends_when.is_empty() { p.muted { "It ends when " (explanation.ends_when) "." } }

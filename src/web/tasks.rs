@@ -12,27 +12,27 @@ pub fn page(frame: &Frame, active: &[TaskRow], over: &[TaskRow]) -> Markup {
         h1 { "Tasks" }
         section #active data-live {
             h2 { "Going on" }
-            @if active.is_empty() { p.empty { "No task is going on." } } @else { (table(active)) }
+            @if active.is_empty() { p.empty { "No task is going on." } } @else { (table(active, "Since")) }
         }
         section #over data-live {
             h2 { "Over" }
-            @if over.is_empty() { p.empty { "No task is over yet." } } @else { (table(over)) }
+            @if over.is_empty() { p.empty { "No task is over yet." } } @else { (table(over, "Ended")) }
         }
     };
     whole(frame, "/tasks", "Tasks", "live-page.js", &body)
 }
 
-fn table(rows: &[TaskRow]) -> Markup {
+fn table(rows: &[TaskRow], moment_is: &str) -> Markup {
     html! {
         div.card.scroll {
             table {
-                thead { tr { th { "Task" } th { "Status" } th { "Issue" } th { "Agent" } th { "Since" } } }
+                thead { tr { th { "Task" } th { "Status" } th { "Issue" } th { "Agent" } th { (moment_is) } } }
                 tbody {
                     @for row in rows {
                         tr {
                             td { a href={ "/tasks/" (row.id) } { (row.name) } }
                             td { (pill(&row.status)) }
-                            td {
+                            td.wide {
                                 (row.title)
                                 @if let Some(wait) = &row.waits_for { div.muted { (wait) } }
                                 @if let Some(failure) = &row.failure { div.muted { (failure) } }

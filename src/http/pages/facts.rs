@@ -70,6 +70,7 @@ pub fn task_page(
     history: &Value,
     messages: &[Value],
     left_out: usize,
+    machines: &BTreeMap<String, String>,
 ) -> Result<TaskPage, ApiError> {
     let row = task_row(task, titles);
     let can_cancel = !matches!(row.status.as_str(), "completed" | "failed" | "cancelled");
@@ -81,7 +82,7 @@ pub fn task_page(
             causes: items(&explanation["causes"]).iter().map(|cause| text(&cause["sentence"])).collect(),
             commands: items(&explanation["commands"]).iter().map(text).collect(),
         },
-        facts: facts(task),
+        facts: facts(task, machines),
         output: some(&task["result"]["output"]),
         detail: some(&task["error"]),
         history: serde_json::from_value(history["entries"].clone())?,
@@ -92,10 +93,11 @@ pub fn task_page(
     })
 }
 
-fn facts(task: &Value) -> Vec<(String, String)> {
+fn facts(task: &Value, machines: &BTreeMap<String, String>) -> Vec<(String, String)> {
+    let on = machine(&task["daemon_id"], machines).map(Value::from).unwrap_or_default();
     let named = [
         ("Task", &task["id"]),
-        ("Machine", &task["daemon_id"]),
+        ("Machine", &on),
         ("Work directory", &task["relative_work_dir"]),
         ("Branch", &task["branch_name"]),
         ("Session", &task["session_id"]),

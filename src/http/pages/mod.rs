@@ -160,7 +160,9 @@ async fn task_page(
     let Json(messages) =
         tasks::messages(State(app.clone()), who.clone(), Path(path), asked(json!({}))?).await?;
     let left_out = messages.len().saturating_sub(TRANSCRIPT_SHOWN);
-    let page = facts::task_page(&task, &titles, &explanation, &history, &messages[left_out..], left_out)?;
+    let machines = machines(&app, &who).await?;
+    let shown = &messages[left_out..];
+    let page = facts::task_page(&task, &titles, &explanation, &history, shown, left_out, &machines)?;
     Ok(web::task::page(&frame, &page))
 }
 

@@ -11,3 +11,4 @@ mod kill;
 mod starts;
 mod steps;
 mod story;
+mod up;
