@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::classify;
 use super::reading::{Exit, Line, Message, MessageKind, Outcome, Signal};
 use crate::kernel::limits::Limits;
-use crate::kernel::{redact, text};
+use crate::kernel::{json, redact, text};
 
 /// The last bytes of a text that grows by lines, without secrets.
 #[derive(Debug)]
@@ -153,7 +153,9 @@ impl Record {
         let most = self.limits.transcript_message_bytes;
         let input = redacted(input);
         let words = input.to_string();
-        let input = if words.len() > most { Value::String(cut(&words, most)) } else { input };
+        // Deeper than that it isn't taken by the server, which would cost the messages beside it.
+        let deep = json::is_deeper_than(&input, self.limits.json_depth / 2);
+        let input = if deep || words.len() > most { Value::String(cut(&words, most)) } else { input };
         Signal::Message(Message {
             kind: MessageKind::ToolUse,
             tool: Some(name(tool)),

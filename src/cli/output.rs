@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::args::Format;
 use super::error::CliError;
 use crate::client::error::ClientError;
+use crate::kernel::text::is_steering;
 
 /// After this long without an answer, a person is shown that something is going on.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -79,7 +80,7 @@ impl Out {
     /// JSON with two spaces.
     pub fn json(&self, json: &Value) -> Result<(), CliError> {
         let text = serde_json::to_string_pretty(json).map_err(|e| CliError::Output(e.into()))?;
-        line(&text)
+        line(&escaped(&text))
     }
 
     /// A time as people say it; empty where there is none.
@@ -125,10 +126,10 @@ pub fn told(sentence: &str, code: &str, step: &str, json: bool) {
     let mut err = anstream::stderr().lock();
     let written = if json {
         let value = serde_json::json!({"error": sentence, "code": code, "next_step": step});
-        writeln!(err, "{value}")
+        writeln!(err, "{}", escaped(&value.to_string()))
     } else {
-        writeln!(err, "{ERROR}error:{ERROR:#} {sentence}")
-            .and_then(|()| writeln!(err, "{NEXT}Next:{NEXT:#} {step}"))
+        writeln!(err, "{ERROR}error:{ERROR:#} {}", plain(&sentence))
+            .and_then(|()| writeln!(err, "{NEXT}Next:{NEXT:#} {}", plain(&step)))
     };
     // Standard error itself is gone: the exit code still says it.
     drop(written);
@@ -193,7 +194,7 @@ pub fn table(headers: &[&str], rows: Vec<Vec<String>>) -> String {
     let mut table = comfy_table::Table::new();
     table.load_style(comfy_table::presets::NOTHING);
     table.set_header(headers.iter().map(|header| header.to_uppercase()));
-    table.add_rows(rows);
+    table.add_rows(rows.into_iter().map(|row| row.into_iter().map(|cell| plain_line(&cell))));
     let last = headers.len().saturating_sub(1);
     for (index, column) in table.column_iter_mut().enumerate() {
         column.set_padding((0, if index == last { 0 } else { 2 }));
@@ -234,16 +235,38 @@ pub fn text(value: &Value, path: &str) -> String {
     match at {
         Value::Null => String::new(),
         Value::String(text) => plain(text),
-        other => other.to_string(),
+        other => escaped(&other.to_string()),
     }
 }
 
-/// A text as a terminal may show it: what agents and files say can't move the cursor, rename the window or
-/// hide what stands before it. JSON output keeps such characters, escaped.
+/// A text as a terminal may show it: what agents and files say can't move the cursor, rename the window,
+/// hide what stands before it or turn around what follows. JSON output keeps such characters, escaped.
 pub fn plain(text: &str) -> String {
     let shown =
-        |c: char| if c.is_control() && c != '\n' && c != '\t' { char::REPLACEMENT_CHARACTER } else { c };
+        |c: char| if is_steering(c) && c != '\n' && c != '\t' { char::REPLACEMENT_CHARACTER } else { c };
     text.chars().map(shown).collect()
+}
+
+/// The same where a line means something: nobody's text can make a second one that looks like ours.
+pub fn plain_line(text: &str) -> String {
+    plain(text).replace(['\n', '\t'], " ")
+}
+
+/// JSON in which every character that steers a terminal is escaped: the same values, whoever reads it.
+pub fn escaped(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        // Between the values there are only plain characters and line breaks.
+        if is_steering(c) && c != '\n' {
+            let mut units = [0; 2];
+            for unit in c.encode_utf16(&mut units) {
+                out.push_str(&format!("\\u{unit:04x}"));
+            }
+        } else {
+            out.push(c);
+        }
+    }
+    out
 }
 
 /// The list inside an answer: bare, or under a key.
@@ -275,6 +298,17 @@ mod tests {
     fn what_agents_say_cannot_command_a_terminal() {
         let said = serde_json::json!({"said": "a\u{1b}]0;owned\u{7}b\u{9b}2J\r\n\tc"});
         assert_eq!(text(&said, "said"), "a\u{fffd}]0;owned\u{fffd}b\u{fffd}2J\u{fffd}\n\tc");
+    }
+
+    #[test]
+    fn what_agents_say_turns_nothing_around_and_makes_no_line_of_its_own() {
+        let said = "safe\u{202e}gnp.exe\u{2066}\nGAME-9  done";
+        assert_eq!(plain(said), "safe\u{fffd}gnp.exe\u{fffd}\nGAME-9  done");
+        assert_eq!(table(&["title"], vec![vec![said.to_owned()]]).lines().count(), 2);
+        let json = serde_json::json!({"said": format!("{said}\u{9b}2J\u{7f}")});
+        let written = escaped(&serde_json::to_string_pretty(&json).expect("json"));
+        assert!(!written.chars().any(|c| is_steering(c) && c != '\n'), "{written}");
+        assert_eq!(serde_json::from_str::<Value>(&written).expect("json"), json);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use anstyle::Style;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::output::{Out, items, plain, text};
+use super::output::{Out, items, plain_line, text};
 use crate::wire::api::Explanation;
 use crate::wire::feed::Entry;
 
@@ -56,7 +56,7 @@ pub fn told(entries: &[Entry]) -> String {
 fn story_line(entry: &Entry, recorded: Option<Timestamp>, who: usize) -> String {
     let clock = recorded.map_or_else(|| entry.recorded_at.clone(), clock);
     let name = actor(entry);
-    let mut line = format!("{clock:12}  {DIM}{name:who$}{DIM:#}  {}", plain(&entry.text));
+    let mut line = format!("{clock:12}  {DIM}{name:who$}{DIM:#}  {}", plain_line(&entry.text));
     if let (Some(recorded), Ok(occurred)) = (recorded, entry.occurred_at.parse::<Timestamp>()) {
         let apart = (recorded.as_nanosecond() - occurred.as_nanosecond()) / 1_000_000;
         if apart.abs() > SAME_MOMENT_MS || entry.actor.kind == "daemon" {
@@ -73,12 +73,12 @@ pub fn feed_line(entry: &Entry) -> String {
         "{DIM}{:>7}{DIM:#}  {clock}  {DIM}{}{DIM:#}  {}",
         entry.position,
         actor(entry),
-        plain(&entry.text)
+        plain_line(&entry.text)
     )
 }
 
 fn actor(entry: &Entry) -> String {
-    plain(if entry.actor.name.is_empty() { &entry.actor.kind } else { &entry.actor.name })
+    plain_line(if entry.actor.name.is_empty() { &entry.actor.kind } else { &entry.actor.name })
 }
 
 fn clock(at: Timestamp) -> String {
@@ -101,7 +101,7 @@ fn span(seconds: i64) -> String {
 
 /// Why a task is where it is.
 pub fn explained(out: &Out, answer: &Explanation) -> String {
-    let mut lines = vec![format!("{BOLD}{}{BOLD:#}", plain(&answer.sentence))];
+    let mut lines = vec![format!("{BOLD}{}{BOLD:#}", plain_line(&answer.sentence))];
     if let Some(since) = answer.since {
         let ago = out.since(Some(since));
         lines.push(format!("{DIM}{}, since {since} ({ago}){DIM:#}", answer.status));
@@ -111,14 +111,14 @@ pub fn explained(out: &Out, answer: &Explanation) -> String {
     }
     for cause in &answer.causes {
         let ago = cause.since.map(|since| format!("  {DIM}({}){DIM:#}", out.since(Some(since))));
-        lines.push(format!("  - {}{}", plain(&cause.sentence), ago.unwrap_or_default()));
+        lines.push(format!("  - {}{}", plain_line(&cause.sentence), ago.unwrap_or_default()));
     }
     if let Some(ends) = &answer.ends_when {
-        lines.push(format!("\nEnds when: {}", plain(ends)));
+        lines.push(format!("\nEnds when: {}", plain_line(ends)));
     }
     if !answer.commands.is_empty() {
         lines.push("\nWhat you can do:".to_owned());
-        lines.extend(answer.commands.iter().map(|command| format!("  {}", plain(command))));
+        lines.extend(answer.commands.iter().map(|command| format!("  {}", plain_line(command))));
     }
     lines.join("\n")
 }

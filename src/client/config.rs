@@ -9,15 +9,20 @@ use std::path::{Path, PathBuf};
 
 use secrecy::SecretString;
 
+use self::file::write_private_once;
 pub use self::file::{ConfigFile, write_private, write_private_io};
 use self::keys::{Mismatch, Shape};
 use super::in_task::{self, TaskContext};
+use crate::process::safe_file;
 
 mod file;
 pub mod keys;
 
 /// The profile that `multica up` keeps, used when nothing else is configured.
 pub const LOCAL_PROFILE: &str = "local";
+
+/// More than any id has, bytes.
+const ID_BYTES: u64 = 4_096;
 
 /// Something about the configuration is wrong.
 #[derive(Debug, thiserror::Error)]
@@ -210,14 +215,20 @@ impl Home {
             return Ok(id.to_owned());
         }
         let path = self.0.join("daemon.id");
-        match std::fs::read_to_string(&path) {
-            Ok(text) if !text.trim().is_empty() => return Ok(text.trim().to_owned()),
-            Ok(_) => {}
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(source) => return Err(ConfigError::Read { path, source }),
-        }
         let id = uuid::Uuid::now_v7().to_string();
-        write_private(&path, format!("{id}\n").as_bytes())?;
+        match read_id(&path)? {
+            Some(id) if !id.is_empty() => return Ok(id),
+            // A blank one is nobody's: it is replaced.
+            Some(_) => write_private(&path, format!("{id}\n").as_bytes())?,
+            None => {
+                let first = write_private_once(&path, format!("{id}\n").as_bytes())
+                    .map_err(|source| ConfigError::Write { path: path.clone(), source })?;
+                if !first {
+                    // Another process was faster: one machine has one id.
+                    return Ok(read_id(&path)?.filter(|id| !id.is_empty()).unwrap_or(id));
+                }
+            }
+        }
         Ok(id)
     }
 }
@@ -317,6 +328,15 @@ fn choose_profile(flags: &Flags, environment: &Environment) -> Result<Profile, C
         return Ok(local);
     }
     Ok(default)
+}
+
+/// What an id's file says, trimmed; none where there is no file.
+fn read_id(path: &Path) -> Result<Option<String>, ConfigError> {
+    match safe_file::read_own(path, ID_BYTES) {
+        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).trim().to_owned())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(ConfigError::Read { path: path.to_owned(), source }),
+    }
 }
 
 #[cfg(test)]

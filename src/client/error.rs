@@ -144,7 +144,12 @@ impl ClientError {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Unreachable { .. } | Self::TimedOut { .. } => true,
-            Self::Refused(refused) => refused.status >= 500 || matches!(refused.status, 408 | 425 | 429),
+            // `contended`: nothing was decided, others were faster again and again.
+            Self::Refused(refused) => {
+                refused.status >= 500
+                    || matches!(refused.status, 408 | 425 | 429)
+                    || refused.code == "contended"
+            }
             // A proxy's page between two good answers: the next answer may be ours again.
             Self::Unreadable { .. } => true,
             Self::Setup(_) | Self::Address { .. } | Self::Unwritable { .. } | Self::BadToken => false,
@@ -171,6 +176,8 @@ mod tests {
     fn only_what_may_pass_by_itself_is_transient() {
         let refused = |status| ClientError::Refused(Box::new(Refused::from_body(status, b"", None)));
         assert!(refused(503).is_transient() && refused(429).is_transient() && refused(408).is_transient());
+        let contended = Refused::from_body(409, br#"{"error":"busy","code":"contended"}"#, None);
+        assert!(ClientError::Refused(Box::new(contended)).is_transient());
         assert!(!refused(409).is_transient() && !refused(401).is_transient() && !refused(422).is_transient());
     }
 }

@@ -12,6 +12,7 @@ use crate::client::api::{Api, Connection, Written};
 use crate::client::error::ClientError;
 use crate::kernel::limits::Limits;
 use crate::process::child::{Cwd, Output, Spawn};
+use crate::process::lock;
 
 /// The local daemon can't be reached, started or stopped.
 #[derive(Debug, thiserror::Error)]
@@ -51,6 +52,14 @@ pub enum ControlError {
         /// Its process.
         pid: u32,
     },
+    /// It lives, and what it has written down for us can't be read.
+    #[error("a daemon runs{process}, but {path} can't be read", process = .pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default())]
+    Unreadable {
+        /// Its process, where the kernel says it.
+        pid: Option<u32>,
+        /// The file.
+        path: PathBuf,
+    },
     /// It is still there.
     #[error("the daemon (pid {pid}) is still stopping")]
     StillStopping {
@@ -67,6 +76,12 @@ impl ControlError {
             Self::Call(_) | Self::Silent { .. } => "Look at its log: `multica daemon logs`.".to_owned(),
             Self::Start(_) | Self::File { .. } => "Check the path and its permissions.".to_owned(),
             Self::EndedAtOnce { log, .. } => format!("Its log says why: {}", log.display()),
+            Self::Unreadable { pid, .. } => {
+                let pid = pid.map_or_else(|| "its process id".to_owned(), |pid| pid.to_string());
+                format!(
+                    "Stop it with `kill {pid}`, as Ctrl-C would; then start it again: `multica daemon start`."
+                )
+            }
             Self::Runs { .. } => "Look at it: `multica daemon status`.".to_owned(),
             Self::StillStopping { .. } => {
                 "Ask again, or don't wait for its tasks: `multica daemon stop --now`.".to_owned()
@@ -94,8 +109,8 @@ pub fn log_path(state_dir: &Path) -> PathBuf {
 ///
 /// # Errors
 /// When it runs and doesn't answer.
-pub async fn status(state_dir: &Path) -> Result<Option<Value>, ControlError> {
-    let Some(local) = running(state_dir) else { return Ok(None) };
+pub async fn status(state_dir: &Path, limits: &Limits) -> Result<Option<Value>, ControlError> {
+    let Some(local) = found(state_dir, limits).await? else { return Ok(None) };
     let api = local_api(&local)?;
     api.get("/health").await.map(Some).map_err(ControlError::Call)
 }
@@ -105,15 +120,15 @@ pub async fn status(state_dir: &Path) -> Result<Option<Value>, ControlError> {
 /// # Errors
 /// When it doesn't answer, or takes longer than its drain allows.
 pub async fn stop(state_dir: &Path, now: bool, limits: &Limits) -> Result<bool, ControlError> {
-    let Some(local) = running(state_dir) else { return Ok(false) };
+    let Some(local) = found(state_dir, limits).await? else { return Ok(false) };
     let answer: Value = match local_api(&local)?.post("/shutdown", &json!({"now": now})).await {
         Ok(answer) => answer,
-        Err(_) if running(state_dir).is_none() => return Ok(true),
+        Err(_) if !is_held(state_dir) => return Ok(true),
         Err(error) => return Err(ControlError::Call(error)),
     };
     let patience = Duration::from_millis(answer["at_most_ms"].as_u64().unwrap_or(120_000));
     let gone = async {
-        while running(state_dir).is_some() {
+        while is_held(state_dir) {
             tokio::time::sleep(limits.look.duration()).await;
         }
     };
@@ -132,7 +147,7 @@ pub async fn start_background(
     arguments: Vec<String>,
     limits: &Limits,
 ) -> Result<Started, ControlError> {
-    if let Some(local) = running(state_dir) {
+    if let Some(local) = found(state_dir, limits).await? {
         return Err(ControlError::Runs { pid: local.pid });
     }
     let said = StateDir(state_dir.to_owned()).error_log();
@@ -178,15 +193,33 @@ pub async fn start_background(
     }
 }
 
-/// The running daemon's local state; none when its lock is free.
-fn running(state_dir: &Path) -> Option<LocalState> {
-    let state = StateDir(state_dir.to_owned());
-    let lock = std::fs::File::open(state.lock_file()).ok()?;
-    // A shared try, so that two who look don't take each other for the daemon.
-    match lock.try_lock_shared() {
-        Err(std::fs::TryLockError::WouldBlock) => read_json(&state.local()),
-        Ok(()) | Err(std::fs::TryLockError::Error(_)) => None,
+/// The daemon's local state; none when none runs.
+async fn found(state_dir: &Path, limits: &Limits) -> Result<Option<LocalState>, ControlError> {
+    let since = Instant::now();
+    while is_held(state_dir) {
+        if let Some(local) = running(state_dir) {
+            return Ok(Some(local));
+        }
+        // At its very start, and at its very end, it has its lock and no file.
+        if since.elapsed() > limits.settle_in.duration() {
+            let state = StateDir(state_dir.to_owned());
+            let pid = File::open(state.lock_file()).ok().and_then(|lock| lock::holder(&lock).pid);
+            return Err(ControlError::Unreadable { pid, path: state.local() });
+        }
+        tokio::time::sleep(limits.look.duration()).await;
     }
+    Ok(None)
+}
+
+/// The running daemon's local state; none when its lock is free or its file can't be read.
+fn running(state_dir: &Path) -> Option<LocalState> {
+    is_held(state_dir).then(|| read_json(&StateDir(state_dir.to_owned()).local()))?
+}
+
+fn is_held(state_dir: &Path) -> bool {
+    let Ok(lock) = File::open(StateDir(state_dir.to_owned()).lock_file()) else { return false };
+    // A shared try, so that two who look don't take each other for the daemon.
+    matches!(lock.try_lock_shared(), Err(std::fs::TryLockError::WouldBlock))
 }
 
 fn local_api(local: &LocalState) -> Result<Api, ControlError> {
@@ -200,4 +233,29 @@ fn local_api(local: &LocalState) -> Result<Api, ControlError> {
         written: Written::default(),
     })
     .map_err(ControlError::Call)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::limits::Millis;
+
+    #[tokio::test]
+    async fn a_daemon_whose_file_is_damaged_is_not_called_stopped() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let limits = Limits { settle_in: Millis(200), ..Limits::default() };
+        assert!(matches!(status(folder.path(), &limits).await, Ok(None)));
+        let state = StateDir(folder.path().to_owned());
+        let lock = File::create(state.lock_file()).expect("a lock");
+        lock.try_lock().expect("taken");
+        std::fs::write(state.local(), "{\"pid\":").expect("written");
+        let looked = status(folder.path(), &limits).await.map(drop);
+        for answer in [looked, stop(folder.path(), true, &limits).await.map(drop)] {
+            let error = answer.expect_err("it runs");
+            assert!(matches!(error, ControlError::Unreadable { pid: Some(_), .. }), "{error:?}");
+            assert!(error.next_step().contains(&format!("`kill {}`", std::process::id())));
+        }
+        drop(lock);
+        assert!(matches!(stop(folder.path(), true, &limits).await, Ok(false)));
+    }
 }

@@ -27,6 +27,7 @@ mod run;
 mod start;
 mod state;
 mod supervisors;
+mod unreadable;
 mod waiter;
 
 pub use config::{DaemonConfig, DaemonError, Ended, Shutdown};

@@ -13,6 +13,7 @@ use super::state::{Delivered, RunId, read_json, write_json};
 use crate::client::api::Call;
 use crate::client::error::ClientError;
 use crate::kernel::error_chain::Chain;
+use crate::supervisor::spool::is_terminal;
 use crate::wire::daemon::{Message, Messages, Report, ReportAnswer, ReportBody, report_key};
 
 /// What came of sending one report.
@@ -94,6 +95,24 @@ impl Outbox {
         self.noted.lock().unwrap_or_else(PoisonError::into_inner).closed
     }
 
+    /// Tells the end of a run whose reports count anew, because what it had written was lost: under an ordinal
+    /// that the server can't have seen. Nothing when the server has an end.
+    pub async fn end(&self, report: &Report, ordinal: u64) {
+        let noted = *self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+        if noted.ended || noted.closed {
+            return;
+        }
+        tracing::warn!(task = %self.run.task, "the run's reports were lost on the way: its end is told anew");
+        let report = Report { ordinal, ..report.clone() };
+        match send(&self.daemon, self.run, &report).await {
+            Sent::Accepted(_) => {}
+            Sent::Refused(error) => self.refused(&report, &error).await,
+            Sent::Stale | Sent::Gone => return self.close("stale_generation"),
+            Sent::Superseded => return,
+        }
+        self.note(|noted| noted.ended = true);
+    }
+
     /// Delivers reports in their order; those that the server has are left out.
     pub async fn reports(&self, reports: &[Report]) {
         for report in reports {
@@ -110,15 +129,25 @@ impl Outbox {
             if self.is_closed() {
                 return;
             }
-            self.note(|noted| noted.ordinal = report.ordinal);
+            self.note(|noted| {
+                noted.ordinal = report.ordinal;
+                noted.ended |= is_terminal(&report.body);
+            });
             self.ordinal.send_replace(report.ordinal);
         }
     }
 
-    /// Delivers messages in their order; those that the server won't have are left out.
+    /// Delivers messages in their order, as many at once as a request holds; those that the server won't have
+    /// are left out.
     pub async fn messages(&self, messages: &[Message]) {
         let known = *self.seq.borrow();
-        let fresh: Vec<Message> = messages.iter().filter(|message| message.seq > known).cloned().collect();
+        let fresh: Vec<&Message> = messages.iter().filter(|message| message.seq > known).collect();
+        for part in parts(&fresh, self.daemon.config.limits.body_bytes / 2) {
+            self.send_messages(part.into_iter().cloned().collect()).await;
+        }
+    }
+
+    async fn send_messages(&self, fresh: Vec<Message>) {
         let Some(last) = fresh.last().map(|message| message.seq) else { return };
         let path = format!("/api/daemon/tasks/{}/messages", self.run.task);
         let key = format!("messages/{}/{}/{}-{last}", self.run.task, self.run.generation, fresh[0].seq);
@@ -148,7 +177,7 @@ impl Outbox {
     /// A task that is over by the server's word has nothing left to do here but to end.
     fn heed(&self, report: &Report, answer: &ReportAnswer) {
         let over = matches!(answer.status.as_str(), "cancelled" | "failed" | "completed");
-        if over && !crate::supervisor::spool::is_terminal(&report.body) {
+        if over && !is_terminal(&report.body) {
             // Before the delivery is told: a start that was accepted too late must not start the agent.
             self.daemon.lives.cancel(self.run, "cancelled");
         }
@@ -189,5 +218,44 @@ impl Outbox {
             // Sent again after a restart, under the same keys: it costs time, nothing else.
             tracing::warn!(error = %error, "can't note what the server has");
         }
+    }
+}
+
+/// Cuts a list where its JSON would grow over `budget` bytes; a message that is longer goes alone.
+fn parts<'a>(messages: &[&'a Message], budget: usize) -> Vec<Vec<&'a Message>> {
+    let mut parts: Vec<Vec<&Message>> = Vec::new();
+    let mut used = 0;
+    for message in messages {
+        let bytes = serde_json::to_vec(message).map_or(0, |json| json.len());
+        match parts.last_mut() {
+            Some(part) if used + bytes <= budget => {
+                used += bytes;
+                part.push(message);
+            }
+            _ => {
+                used = bytes;
+                parts.push(vec![message]);
+            }
+        }
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(seq: i64, length: usize) -> Message {
+        serde_json::from_value(serde_json::json!({"seq": seq, "type": "text", "content": "x".repeat(length)}))
+            .expect("a message")
+    }
+
+    #[test]
+    fn messages_are_cut_into_what_a_request_holds_and_none_is_left_out() {
+        let all = [message(1, 300), message(2, 300), message(3, 2_000), message(4, 10), message(5, 10)];
+        let parts = parts(&all.iter().collect::<Vec<_>>(), 1_000);
+        let seqs: Vec<Vec<i64>> =
+            parts.iter().map(|part| part.iter().map(|message| message.seq).collect()).collect();
+        assert_eq!(seqs, [vec![1, 2], vec![3], vec![4, 5]]);
     }
 }

@@ -21,6 +21,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::client::config::write_private_io;
 use crate::kernel::ids::TaskId;
+use crate::process::safe_file;
+
+/// More than any file of the state has, bytes: an assignment fits one answer of the server.
+const FILE_BYTES: u64 = 64 * 1_024 * 1_024;
 
 /// `daemon.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,6 +44,9 @@ pub struct Delivered {
     pub ordinal: u64,
     /// The last transcript message the server has.
     pub seq: i64,
+    /// The server has the run's end.
+    #[serde(default)]
+    pub ended: bool,
     /// The server wants nothing more of this run.
     #[serde(default)]
     pub closed: bool,
@@ -130,7 +137,7 @@ impl RunId {
 
 /// Reads a JSON file; none where it is missing or can't be read as one.
 pub fn read_json<T: DeserializeOwned>(path: &Path) -> Option<T> {
-    serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+    serde_json::from_slice(&safe_file::read_own(path, FILE_BYTES).ok()?).ok()
 }
 
 /// Writes a JSON file whole and durably.

@@ -11,14 +11,15 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use super::conversation::converse;
-use super::enter::{fail_own, forget};
+use super::enter::{fail_own, forget, own_ordinal};
 use super::lives::Phase;
 use super::outbox::Outbox;
 use super::run::Daemon;
 use super::state::{RunId, read_json, write_json};
-use super::waiter;
+use super::{unreadable, waiter};
 use crate::kernel::error_chain::Chain;
 use crate::kernel::ids::DirectoryId;
+use crate::kernel::limits::Limits;
 use crate::process::child::Running;
 use crate::process::owner;
 use crate::supervisor::frame::{Charge, TaskRecord, Workplace};
@@ -27,10 +28,10 @@ use crate::supervisor::{ENV_ROOT_TAKEN, RETRY_LATER, spool};
 use crate::wire::daemon::{LockReport, ReportBody};
 
 /// The ordinal of the one report with which this daemon ends a run that its supervisor couldn't begin.
-const UNBEGUN_ORDINAL: u64 = (1 << 32) - 1;
+pub(super) const UNBEGUN_ORDINAL: u64 = (1 << 32) - 1;
 
 /// What a run's files say once its supervisor is gone.
-enum Left {
+pub(super) enum Left {
     /// The server has everything.
     Nothing,
     /// A foreign program has the directory's lock.
@@ -39,6 +40,23 @@ enum Left {
     Unfinished { begun: bool },
     /// The files can't be read now.
     Unreadable,
+}
+
+/// Where a run's files are, and who may answer for it.
+pub(super) struct Traces {
+    pub env_root: PathBuf,
+    pub uid: u32,
+    pub limits: Limits,
+}
+
+impl Traces {
+    fn of(charge: &Charge) -> Self {
+        Self {
+            env_root: PathBuf::from(&charge.env_root),
+            uid: charge.owner.as_ref().map_or_else(owner::current_uid, |account| account.uid),
+            limits: charge.limits.clone(),
+        }
+    }
 }
 
 /// Records a run durably, then starts its supervisor.
@@ -84,7 +102,7 @@ fn start(daemon: &Daemon, run: RunId, charge: &Charge, recover: bool) -> io::Res
 }
 
 /// Whether nobody supervises the run.
-fn is_unsupervised(daemon: &Daemon, run: RunId) -> bool {
+pub(super) fn is_unsupervised(daemon: &Daemon, run: RunId) -> bool {
     match std::fs::File::open(daemon.state.of_run(run, "lock")) {
         Ok(file) => file.try_lock_shared().is_ok(),
         Err(_) => true,
@@ -100,15 +118,16 @@ pub async fn follow(
     mut cancel: watch::Receiver<Option<String>>,
 ) {
     let outbox = Outbox::open(&daemon, run);
+    let traces = Traces::of(&charge);
     let mut fruitless = 0;
     loop {
-        attend(&daemon, run, &charge, &outbox, &mut cancel, child.is_some()).await;
+        attend(&daemon, run, &traces, &outbox, &mut cancel, child.is_some()).await;
         let code = match child.take() {
             Some(mut child) => child.wait().await.ok().and_then(|exit| exit.code),
             None => None,
         };
-        match left(&daemon, run, &charge, &outbox).await {
-            Left::Nothing => return finish(&daemon, run, &charge),
+        match left(&daemon, run, &traces, &outbox).await {
+            Left::Nothing => return finish(&daemon, run, &traces.env_root),
             Left::Blocked => {
                 return waiter::wait_for_lock(daemon, run, charge, cancel).await;
             }
@@ -116,7 +135,7 @@ pub async fn follow(
                 let taken = code == Some(i32::from(ENV_ROOT_TAKEN));
                 if !begun && (taken || fruitless >= daemon.config.limits.recoveries) {
                     unbegun(&daemon, run, &charge, taken).await;
-                    return finish(&daemon, run, &charge);
+                    return finish(&daemon, run, &traces.env_root);
                 }
             }
             Left::Unreadable => {}
@@ -136,22 +155,21 @@ pub async fn follow(
 }
 
 /// Talks to the supervisor as long as it lives.
-async fn attend(
+pub(super) async fn attend(
     daemon: &Arc<Daemon>,
     run: RunId,
-    charge: &Charge,
+    traces: &Traces,
     outbox: &Outbox,
     cancel: &mut watch::Receiver<Option<String>>,
     started: bool,
 ) {
-    let uid = charge.owner.as_ref().map_or_else(owner::current_uid, |account| account.uid);
-    let root = Path::new(&charge.env_root);
+    let (root, frame_bytes) = (&traces.env_root, traces.limits.frame_bytes);
     let knock = daemon.config.limits.knock.duration();
     let mut wait = knock;
     loop {
         // Before the knock, so that a supervisor that ends in between is still listened to once more.
         let gone = is_unsupervised(daemon, run);
-        if let Ok(mut remote) = Remote::connect(root, run.generation, uid, charge.limits.frame_bytes) {
+        if let Ok(mut remote) = Remote::connect(root, run.generation, traces.uid, frame_bytes) {
             converse(&mut remote, outbox, cancel).await;
             wait = knock;
         } else if gone {
@@ -165,12 +183,12 @@ async fn attend(
 }
 
 /// Delivers what is on disk, transcript first, and says what is left to do.
-async fn left(daemon: &Daemon, run: RunId, charge: &Charge, outbox: &Outbox) -> Left {
+pub(super) async fn left(daemon: &Daemon, run: RunId, traces: &Traces, outbox: &Outbox) -> Left {
     if outbox.is_closed() {
         return Left::Nothing;
     }
-    let root = Path::new(&charge.env_root);
-    let reports = match spool::read_reports(root, run.task, run.generation, &charge.limits) {
+    let (root, limits) = (&traces.env_root, &traces.limits);
+    let reports = match spool::read_reports(root, run.task, run.generation, limits) {
         Ok(reports) => reports,
         Err(error) => {
             tracing::error!(task = %run.task, error = %Chain(&error), "the run's reports can't be read");
@@ -188,9 +206,9 @@ async fn left(daemon: &Daemon, run: RunId, charge: &Charge, outbox: &Outbox) -> 
     }
     daemon.lives.phase(run, if over { Phase::Delivering } else { Phase::Waiting });
     if over {
-        match spool::read_transcript(root, run.task, run.generation, &charge.limits) {
+        match spool::read_transcript(root, run.task, run.generation, limits) {
             Ok(messages) => {
-                for batch in messages.chunks(charge.limits.frame_batch.max(1)) {
+                for batch in messages.chunks(limits.frame_batch.max(1)) {
                     outbox.messages(batch).await;
                 }
             }
@@ -201,10 +219,17 @@ async fn left(daemon: &Daemon, run: RunId, charge: &Charge, outbox: &Outbox) -> 
         }
     }
     outbox.reports(&reports).await;
+    if let Some(end) = reports.iter().find(|report| spool::is_terminal(&report.body)) {
+        outbox.end(end, own_ordinal(jiff::Timestamp::now().as_microsecond())).await;
+    }
     if over { Left::Nothing } else { Left::Blocked }
 }
 
 async fn unbegun(daemon: &Daemon, run: RunId, charge: &Charge, taken: bool) {
+    if !taken {
+        // What its files said may be lost, and something of it may run all the same.
+        unreadable::empty(daemon, run).await;
+    }
     let said = std::fs::read_to_string(daemon.state.of_run(run, "log")).unwrap_or_default();
     let said = said.lines().last().unwrap_or("it said nothing").to_owned();
     let reason = if taken { "env_root_taken" } else { "machine_error" };
@@ -229,12 +254,12 @@ pub fn directory_of(charge: &Charge) -> Option<DirectoryId> {
 }
 
 /// Removes what only served the delivery, then forgets the run.
-fn finish(daemon: &Daemon, run: RunId, charge: &Charge) {
+pub(super) fn finish(daemon: &Daemon, run: RunId, env_root: &Path) {
     if *daemon.superseded.borrow() {
         // The newer daemon delivers what is left.
         return;
     }
-    let folder = Path::new(&charge.env_root).join("runs").join(run.generation.to_string());
+    let folder = env_root.join("runs").join(run.generation.to_string());
     match std::fs::remove_dir_all(&folder) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             tracing::warn!(folder = %folder.display(), error = %error, "can't remove a delivered run's files");
@@ -250,7 +275,7 @@ pub async fn take_up_all(daemon: Arc<Daemon>) {
     let mut recoveries = tokio::task::JoinSet::new();
     for run in daemon.state.runs().unwrap_or_default() {
         let Some(charge) = read_json::<Charge>(&daemon.state.of_run(run, "charge")) else {
-            tracing::error!(task = %run.task, "a recorded run can't be read; its files are left as they are");
+            unreadable::take_up(&daemon, run).await;
             continue;
         };
         let Some(cancel) = daemon.lives.begin(run, &charge.assignment.name, Phase::Recovering) else {

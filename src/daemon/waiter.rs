@@ -11,6 +11,7 @@ use tokio::sync::watch;
 
 use super::enter::{cancelled, own_ordinal, send_own};
 use super::lives::Phase;
+use super::outbox::Sent;
 use super::run::Daemon;
 use super::state::RunId;
 use super::supervisors::directory_of;
@@ -18,6 +19,9 @@ use crate::execenv::lock_probe::{BUSY, TryLock};
 use crate::process::child::{Cwd, Input, Output, Spawn};
 use crate::supervisor::frame::{Charge, Workplace};
 use crate::wire::daemon::{LockReport, ReportBody};
+
+/// The server's code for a promotion that has to wait for a slot.
+const NO_FREE_SLOT: &str = "no_free_slot";
 
 /// Waits until the lock is free, says so, and leaves the rest to the server's order; or until cancelled.
 pub async fn wait_for_lock(
@@ -29,24 +33,29 @@ pub async fn wait_for_lock(
     daemon.lives.phase(run, Phase::Waiting);
     tracing::info!(task = %charge.assignment.name, "a foreign program has the directory's lock");
     let retry = daemon.config.limits.lock_retry.duration();
-    let free = async {
-        while is_busy(&daemon, &charge).await {
-            tokio::time::sleep(retry).await;
+    let told = async {
+        loop {
+            while is_busy(&daemon, &charge).await {
+                tokio::time::sleep(retry).await;
+            }
+            let Some(directory) = directory_of(&charge) else { return };
+            // A wait of its own each time: the same task may be blocked again later, and a refusal of the
+            // server is kept under its key.
+            let ordinal = own_ordinal(jiff::Timestamp::now().as_microsecond());
+            let body = ReportBody::DirectoryLock { directory, lock: LockReport::Free {} };
+            match send_own(&daemon, run, ordinal, body).await {
+                // The agent or this daemon has no slot for it now: nobody else would tell the server later.
+                Sent::Refused(error) if error.code() == NO_FREE_SLOT => tokio::time::sleep(retry).await,
+                Sent::Accepted(_) | Sent::Refused(_) | Sent::Stale | Sent::Gone | Sent::Superseded => return,
+            }
         }
     };
     tokio::select! {
         biased;
         // Who cancelled acknowledges it, see `orders`; the life is ended there.
         _ = cancelled(&mut cancel) => {}
-        () = free => {
-            if let Some(directory) = directory_of(&charge) {
-                // A wait of its own each time: the same task may be blocked again later.
-                let ordinal = own_ordinal(jiff::Timestamp::now().as_microsecond());
-                let body = ReportBody::DirectoryLock { directory, lock: LockReport::Free {} };
-                send_own(&daemon, run, ordinal, body).await;
-            }
-            // The record stays until the promotion starts it again, or a cancel ends it.
-        }
+        // The record stays until the promotion starts it again, or a cancel ends it.
+        () = told => {}
     }
 }
 

@@ -1,5 +1,6 @@
 //! The environment an agent gets: the account's own, never the daemon's secrets.
 
+use crate::kernel::ids::TaskId;
 use crate::wire::daemon::Assignment;
 
 /// Variables of ours and of a coding agent that started us; they would mislead the agent.
@@ -56,8 +57,8 @@ pub struct Facts<'a> {
 
 /// The mark by which a run's processes are found.
 #[must_use]
-pub fn mark(assignment: &Assignment) -> String {
-    format!("MULTICA_RUN={}-{}", assignment.id, assignment.generation)
+pub fn mark(task: TaskId, generation: u32) -> String {
+    format!("MULTICA_RUN={task}-{generation}")
 }
 
 /// Builds it from the supervisor's own.

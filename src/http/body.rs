@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::App;
 use super::error::ApiError;
-use crate::kernel::text;
+use crate::kernel::{json, text};
 
 /// A JSON body, typed, with what it was made from.
 pub struct Body<T> {
@@ -24,7 +24,7 @@ impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
 
     async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
         let Raw(bytes) = Raw::from_request(request, app).await?;
-        let raw = parse(&bytes)?;
+        let raw = parse(&bytes, app.limits.json_depth)?;
         let value = typed(&raw)?;
         Ok(Self { value, raw })
     }
@@ -51,7 +51,7 @@ impl FromRequest<App> for Raw {
     }
 }
 
-fn parse(bytes: &[u8]) -> Result<Value, ApiError> {
+fn parse(bytes: &[u8], depth: usize) -> Result<Value, ApiError> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Ok(Value::Object(serde_json::Map::new()));
     }
@@ -60,6 +60,13 @@ fn parse(bytes: &[u8]) -> Result<Value, ApiError> {
         field: None,
         sentence: format!("the body is no JSON (line {}, column {})", error.line(), error.column()),
     })?;
+    if json::is_deeper_than(&value, depth) {
+        return Err(ApiError::Invalid {
+            code: "json_too_deep",
+            field: None,
+            sentence: format!("the body's arrays and objects lie more than {depth} deep in each other"),
+        });
+    }
     Ok(without_nul(value))
 }
 
@@ -180,8 +187,15 @@ mod tests {
     }
 
     #[test]
+    fn what_is_too_deep_to_be_read_again_is_refused_by_name() {
+        assert!(parse(br#"{"a":[[1]]}"#, 3).is_ok());
+        let refused = parse(br#"{"a":[[[1]]]}"#, 3);
+        assert!(matches!(refused, Err(ApiError::Invalid { code: "json_too_deep", .. })), "{refused:?}");
+    }
+
+    #[test]
     fn nul_is_removed_at_every_depth() {
-        let raw = parse(br#"{"a\u0000":["b\u0000c",{"d":"\u0000"}]}"#).expect("json");
+        let raw = parse(br#"{"a\u0000":["b\u0000c",{"d":"\u0000"}]}"#, 8).expect("json");
         assert_eq!(raw, json!({"a": ["bc", {"d": ""}]}));
     }
 }

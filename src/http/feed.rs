@@ -30,7 +30,7 @@ use crate::store::read;
 use crate::wire::feed::{Entry, PositionFrame};
 
 /// Events read at once.
-const PAGE: i64 = 500;
+pub(super) const PAGE: i64 = 500;
 /// Frames that a slow reader may be behind.
 const ROOM: usize = 256;
 /// Between two position frames for what a filter hides.
@@ -183,7 +183,7 @@ async fn newest(
 }
 
 /// The entries of this workspace among the events; moves `after` past them.
-async fn mine(
+pub(super) async fn mine(
     app: &App,
     workspace: WorkspaceId,
     events: Vec<Envelope>,
@@ -290,22 +290,21 @@ impl Reader {
 
     async fn catch_up(&mut self) -> Result<Result<(), Gone>, ApiError> {
         loop {
-            let events = read::range(&self.app.store, self.at, PAGE).await?;
-            if events.is_empty() {
+            let part = self.app.tail.after(&self.app, self.workspace, self.at).await?;
+            if part.at == self.at {
                 return Ok(Ok(()));
             }
-            let mut at = self.at;
-            for entry in mine(&self.app, self.workspace, events, &mut at).await? {
+            for entry in part.entries {
                 if !self.filter.wants(&entry) {
                     continue;
                 }
-                let frame = frame("entry", entry.position, &entry)?;
+                let frame = frame("entry", entry.position, entry.as_ref())?;
                 if self.frames.send(Ok(frame)).await.is_err() {
                     return Ok(Err(Gone));
                 }
                 self.said = entry.position;
             }
-            self.at = at;
+            self.at = part.at;
         }
     }
 

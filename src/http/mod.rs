@@ -21,6 +21,7 @@ pub mod position;
 mod router;
 pub mod routes;
 pub mod speaker;
+pub mod tail;
 pub mod token;
 
 use std::ops::Deref;
@@ -56,6 +57,8 @@ pub struct Parts {
     pub key: token::InstanceKey,
     /// Names this server answers under.
     pub hosts: hosts::Hosts,
+    /// What the readers of the live feed share.
+    pub tail: tail::Tail,
     /// Fires when the server stops.
     pub shutdown: CancellationToken,
 }

@@ -62,6 +62,8 @@ pub struct Limits {
     pub version_bytes: u64,
     /// A start in the background waits this long to hear that the server has taken the daemon in.
     pub introduction: Millis,
+    /// A daemon that lives has written down how it is reached by then.
+    pub settle_in: Millis,
     /// Between two looks at a file or a lock that another process changes.
     pub look: Millis,
     /// Between two tries to reach a supervisor that has just been started.
@@ -140,6 +142,9 @@ pub struct Limits {
     pub verified_findings: usize,
     /// Largest request body, bytes.
     pub body_bytes: usize,
+    /// Deepest nesting of a request's JSON: what keeps it or passes it on wraps it a few times more, and every
+    /// reader's parser gives up at 128.
+    pub json_depth: usize,
     /// Largest piece of free text (a description, a comment), bytes.
     pub content_bytes: usize,
     /// Longest line read from an agent, bytes; the rest of a longer one is dropped and said so.
@@ -200,6 +205,7 @@ impl Default for Limits {
             version_wait: seconds(10),
             version_bytes: 64 * 1_024,
             introduction: seconds(5),
+            settle_in: seconds(2),
             look: Millis(50),
             knock: Millis(20),
             recoveries: 3,
@@ -239,6 +245,7 @@ impl Default for Limits {
             event_bytes: 64 * 1_024,
             verified_findings: 50,
             body_bytes: 2 * 1_024 * 1_024,
+            json_depth: 64,
             content_bytes: 1_024 * 1_024,
             agent_line_bytes: 8 * 1_024 * 1_024,
             tool_output_bytes: 8_192,

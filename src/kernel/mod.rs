@@ -8,6 +8,7 @@
 pub mod digest;
 pub mod error_chain;
 pub mod ids;
+pub mod json;
 pub mod limits;
 pub mod redact;
 pub mod text;

@@ -37,3 +37,11 @@ pub fn tail(text: &str, max: usize) -> &str {
     }
     &text[start..]
 }
+
+/// Whether a character changes the order or the place of others where it is shown: control characters, and
+/// those that turn the direction of writing around for what follows.
+#[must_use]
+pub fn is_steering(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}

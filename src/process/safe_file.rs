@@ -56,6 +56,15 @@ pub fn read_bounded(path: &Path, max: u64) -> io::Result<Vec<u8>> {
     bounded(file, max)
 }
 
+/// The same for a file of one's own, which may be a link to elsewhere: a FIFO or a device that stands there
+/// is refused, never waited for.
+///
+/// # Errors
+/// As [`read_bounded`].
+pub fn read_own(path: &Path, max: u64) -> io::Result<Vec<u8>> {
+    bounded(OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?, max)
+}
+
 fn bounded(file: File, max: u64) -> io::Result<Vec<u8>> {
     let meta = file.metadata()?;
     if !meta.is_file() {
@@ -279,6 +288,20 @@ mod tests {
             assert!(beneath.remove_file(path).is_err(), "{path}");
         }
         assert_eq!(fs::read_to_string(root.path().join("secret")).expect("read"), "s");
+    }
+
+    #[test]
+    fn a_fifo_or_a_device_is_refused_and_not_waited_for() {
+        let root = tempfile::tempdir().expect("tempdir");
+        let fifo = root.path().join("fifo");
+        nix::unistd::mkfifo(&fifo, Mode::S_IRWXU).expect("mkfifo");
+        for path in [fifo.as_path(), Path::new("/dev/zero"), root.path()] {
+            assert!(read_own(path, 100).is_err() && read_bounded(path, 100).is_err(), "{}", path.display());
+        }
+        fs::write(root.path().join("file"), "text").expect("write");
+        std::os::unix::fs::symlink("file", root.path().join("link")).expect("symlink");
+        assert_eq!(read_own(&root.path().join("link"), 100).expect("read"), b"text");
+        assert!(read_own(&root.path().join("link"), 3).is_err(), "longer than allowed");
     }
 
     #[test]

@@ -74,6 +74,17 @@ impl From<tokio_postgres::Error> for ReadModelError {
 }
 
 impl ReadModelError {
+    /// Whether the log or a table itself is damaged: a finding for whoever verifies them, not a failure.
+    #[must_use]
+    pub const fn is_damage(&self) -> bool {
+        matches!(
+            self,
+            Self::Fold { .. }
+                | Self::Shape { .. }
+                | Self::Store(StoreError::Undecodable { .. } | StoreError::Corrupt(_))
+        )
+    }
+
     /// The position of the event that can't be folded, where that is what is wrong.
     #[must_use]
     pub const fn poison(&self) -> Option<i64> {

@@ -193,6 +193,7 @@ async fn empty_tree(
         }
     };
     failpoint::hit("tree-emptied");
+    run.restore()?;
     let exit = match exit {
         Some(exit) => exit,
         None => running.wait().await.map_err(RunError::system("wait for the agent"))?,

@@ -26,6 +26,7 @@ pub(super) async fn finalize(
             FinalizeStep::EmptyTree => {
                 let limits = &run.charge.limits;
                 run.tree().empty(limits.kill_grace.duration(), limits.tree_pause.duration()).await;
+                run.restore()?;
             }
             FinalizeStep::RemoveSidecars => remove_sidecars(run, written)?,
             FinalizeStep::ReportPlace => {
@@ -48,7 +49,8 @@ pub(super) async fn finalize(
 
 fn remove_sidecars(run: &Run, written: bool) -> Result<(), RunError> {
     let path = run.manifest_path();
-    let Some(manifest) = read_manifest(&path) else { return Ok(()) };
+    // What is remembered counts: the file lies where the agent's account could change it.
+    let Some(manifest) = run.manifest.clone().or_else(|| read_manifest(&path)) else { return Ok(()) };
     let left = match &run.place {
         Some(place) => {
             manifest.remove(&place.beneath, &run.folder, written, run.charge.limits.brief_file_bytes).left
@@ -60,7 +62,12 @@ fn remove_sidecars(run: &Run, written: bool) -> Result<(), RunError> {
     if !left.is_empty() {
         run.mention(ReportBody::SidecarsLeft { paths: left })?;
     }
-    std::fs::remove_file(&path).map_err(RunError::system("remove the manifest"))
+    match std::fs::remove_file(&path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(RunError::system("remove the manifest")(error))
+        }
+        Ok(()) | Err(_) => Ok(()),
+    }
 }
 
 fn report_end(run: &Run, verdict: &ReportBody) -> Result<(), RunError> {

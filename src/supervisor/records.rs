@@ -7,7 +7,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
@@ -85,6 +85,11 @@ pub struct Records {
     max: u64,
     /// Where each record after the header begins.
     starts: Vec<u64>,
+    /// A failed append has left bytes behind.
+    torn: bool,
+    /// What was written: the file lies where the agent's account can reach it.
+    mirror: Vec<u8>,
+    mirrored: bool,
 }
 
 impl Records {
@@ -96,6 +101,27 @@ impl Records {
         path: &Path,
         header: &Header,
         max: u64,
+    ) -> Result<(Self, Vec<T>), RecordsError> {
+        Self::open_with(path, header, max, false)
+    }
+
+    /// The same for a file that has to last whatever an agent does to it: see [`Self::restore`].
+    ///
+    /// # Errors
+    /// [`RecordsError`].
+    pub fn open_mirrored<T: DeserializeOwned>(
+        path: &Path,
+        header: &Header,
+        max: u64,
+    ) -> Result<(Self, Vec<T>), RecordsError> {
+        Self::open_with(path, header, max, true)
+    }
+
+    fn open_with<T: DeserializeOwned>(
+        path: &Path,
+        header: &Header,
+        max: u64,
+        mirrored: bool,
     ) -> Result<(Self, Vec<T>), RecordsError> {
         let io = |what| move |source| RecordsError::Io { what, path: path.to_path_buf(), source };
         let file = OpenOptions::new()
@@ -113,8 +139,16 @@ impl Records {
             file.set_len(scan.end as u64).map_err(io("cut"))?;
             file.sync_all().map_err(io("sync"))?;
         }
-        let mut records =
-            Self { path: path.to_path_buf(), file, bytes: scan.end as u64, max, starts: Vec::new() };
+        let mut records = Self {
+            path: path.to_path_buf(),
+            file,
+            bytes: scan.end as u64,
+            max,
+            starts: Vec::new(),
+            torn: false,
+            mirror: if mirrored { bytes[..scan.end].to_vec() } else { Vec::new() },
+            mirrored,
+        };
         if scan.spans.is_empty() {
             records.append(header, true)?;
             records.starts.clear();
@@ -146,6 +180,7 @@ impl Records {
         sync: bool,
         free: u64,
     ) -> Result<(), RecordsError> {
+        self.mend()?;
         let json = serde_json::to_vec(value).map_err(RecordsError::Encode)?;
         let length = u32::try_from(json.len()).map_err(|_| self.full())?;
         if self.bytes + json.len() as u64 + HEAD as u64 + free > self.max {
@@ -155,16 +190,49 @@ impl Records {
         record.extend(length.to_be_bytes());
         record.extend(crc32c::crc32c(&json).to_be_bytes());
         record.extend(json);
-        let path = self.path.clone();
-        let io = |what| move |source| RecordsError::Io { what, path, source };
         // One write: a crash leaves a whole record or a torn tail, never an interleaving.
-        self.file.write_all(&record).map_err(io.clone()("write"))?;
-        if sync {
-            self.file.sync_data().map_err(io("sync"))?;
+        let written = self.file.write_all(&record).map_err(|source| ("write", source));
+        let kept = written.and_then(|()| {
+            if sync { self.file.sync_data().map_err(|source| ("sync", source)) } else { Ok(()) }
+        });
+        if let Err((what, source)) = kept {
+            // A disk that is full takes the head of a record: the next one after it would make the whole file
+            // unreadable. What can't be cut now is cut by the next start, as long as nothing follows it.
+            self.torn |= self.file.set_len(self.bytes).is_err();
+            return Err(RecordsError::Io { what, path: self.path.clone(), source });
         }
         self.starts.push(self.bytes);
         self.bytes += record.len() as u64;
+        if self.mirrored {
+            self.mirror.extend(record);
+        }
         Ok(())
+    }
+
+    /// Puts a mirrored file back as it was written, where somebody has removed, replaced or changed it; says
+    /// whether that was needed. What stands there instead is set aside.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn restore(&mut self) -> Result<bool, RecordsError> {
+        let same = || safe_file::read_bounded(&self.path, u64::MAX).is_ok_and(|bytes| bytes == self.mirror);
+        if !self.mirrored || same() {
+            return Ok(false);
+        }
+        let io = |what| {
+            let path = self.path.clone();
+            move |source| RecordsError::Io { what, path, source }
+        };
+        if let Some(folder) = self.path.parent() {
+            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(io("restore"))?;
+        }
+        set_aside(&self.path)?;
+        safe_file::write_atomic(&self.path, &self.mirror, 0o600).map_err(io("restore"))?;
+        let mut options = OpenOptions::new();
+        options.read(true).append(true).custom_flags(safe_file::NOFOLLOW);
+        self.file = options.open(&self.path).map_err(io("open"))?;
+        self.torn = false;
+        Ok(true)
     }
 
     /// How many records there are after the header.
@@ -208,8 +276,47 @@ impl Records {
         scan.spans.iter().map(|span| value(&self.path, &bytes, *span)).collect()
     }
 
+    /// Cuts what a failed append has left, if that couldn't be done at once.
+    fn mend(&mut self) -> Result<(), RecordsError> {
+        if self.torn {
+            self.file.set_len(self.bytes).map_err(|source| RecordsError::Io {
+                what: "cut",
+                path: self.path.clone(),
+                source,
+            })?;
+            self.torn = false;
+        }
+        Ok(())
+    }
+
     fn full(&self) -> RecordsError {
         RecordsError::Full { path: self.path.clone(), max: self.max }
+    }
+}
+
+/// Makes a file that a dead writer left usable again: one that is damaged, or no file at all, is set aside,
+/// and the run is finished without what it said.
+///
+/// # Errors
+/// What the system says.
+pub fn mend<T: DeserializeOwned>(path: &Path, header: &Header, max: u64) -> Result<(), RecordsError> {
+    let strange = std::fs::symlink_metadata(path).is_ok_and(|found| !found.is_file());
+    let damaged =
+        |error: &RecordsError| matches!(error, RecordsError::BadRecord { .. } | RecordsError::NotOurs { .. });
+    if strange || Records::open::<T>(path, header, max).err().as_ref().is_some_and(damaged) {
+        set_aside(path)?;
+    }
+    Ok(())
+}
+
+fn set_aside(path: &Path) -> Result<(), RecordsError> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let aside = path.with_file_name(format!("{name}.damaged-{}", std::process::id()));
+    match std::fs::rename(path, aside) {
+        Err(source) if source.kind() != io::ErrorKind::NotFound => {
+            Err(RecordsError::Io { what: "set aside", path: path.to_path_buf(), source })
+        }
+        Ok(()) | Err(_) => Ok(()),
     }
 }
 
@@ -231,7 +338,9 @@ pub fn peek<T: DeserializeOwned>(
         .and_then(|beneath| beneath.read(&relative, max));
     let bytes = match read {
         Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok(Vec::new());
+        }
         Err(source) => return Err(RecordsError::Io { what: "read", path, source }),
     };
     let scan = scan(&path, &bytes)?;
@@ -358,6 +467,71 @@ mod tests {
         assert!(matches!(records.append(&value, true), Err(RecordsError::Full { .. })));
         assert_eq!(records.read::<serde_json::Value>(0, 9, 1).expect("reads"), std::slice::from_ref(&value));
         assert_eq!(reopen(&path).expect("opens"), [value]);
+    }
+
+    #[test]
+    fn what_a_full_disk_left_of_a_record_is_cut_before_the_next_one_is_written() {
+        let root = tempfile::tempdir().expect("tempdir");
+        let path = root.path().join("spool");
+        let (mut records, _) = Records::open::<serde_json::Value>(&path, &header(), 10_000).expect("open");
+        let value = |n: u32| serde_json::json!({ "n": n });
+        records.append(&value(1), true).expect("append");
+        // The head of a record reaches the file, the rest has no room: /dev/full has none for anything.
+        OpenOptions::new().append(true).open(&path).expect("open").write_all(&[0, 0, 0, 9, 1]).expect("torn");
+        let full = OpenOptions::new().read(true).write(true).open("/dev/full").expect("open");
+        let own = std::mem::replace(&mut records.file, full);
+        let error = records.append(&value(2), true).expect_err("no room");
+        assert!(matches!(error, RecordsError::Io { what: "write", .. }), "{error:?}");
+        assert!(records.append(&value(2), true).is_err(), "still not");
+        records.file = own;
+        records.append(&value(3), true).expect("there is room again");
+        assert_eq!(records.read::<serde_json::Value>(0, 9, 10_000).expect("reads"), [value(1), value(3)]);
+        drop(records);
+        assert_eq!(reopen(&path).expect("opens"), [value(1), value(3)]);
+    }
+
+    #[test]
+    fn a_mirrored_file_comes_back_whatever_was_done_to_it_and_can_be_written_on() {
+        let value = |n: u32| serde_json::json!({ "n": n });
+        let damages: [fn(&Path); 5] = [
+            |path| std::fs::remove_dir_all(path.parent().expect("a folder")).expect("removed"),
+            |path| std::fs::write(path, "garbage").expect("written"),
+            |path| std::fs::write(path, "").expect("emptied"),
+            |path| {
+                std::fs::remove_file(path).expect("removed");
+                std::fs::create_dir(path).expect("made");
+            },
+            |path| {
+                std::fs::remove_file(path).expect("removed");
+                std::os::unix::fs::symlink("/etc/passwd", path).expect("linked");
+            },
+        ];
+        for damage in damages {
+            let root = tempfile::tempdir().expect("tempdir");
+            let path = root.path().join("run/spool");
+            std::fs::create_dir(root.path().join("run")).expect("made");
+            let opened = Records::open_mirrored::<serde_json::Value>(&path, &header(), 10_000);
+            let (mut records, _) = opened.expect("open");
+            records.append(&value(1), true).expect("append");
+            assert!(!records.restore().expect("whole"));
+            damage(&path);
+            assert!(records.restore().expect("restored"));
+            records.append(&value(2), true).expect("append");
+            assert!(!records.restore().expect("whole"));
+            assert_eq!(reopen(&path).expect("opens"), [value(1), value(2)]);
+        }
+    }
+
+    #[test]
+    fn what_is_damaged_is_set_aside_and_what_is_whole_stays() {
+        let (_root, path) = file_of(&[serde_json::json!({ "n": 1 })]);
+        mend::<serde_json::Value>(&path, &header(), 10_000).expect("looked at");
+        assert_eq!(reopen(&path).expect("opens").len(), 1);
+        let whole = std::fs::read(&path).expect("read");
+        std::fs::write(&path, [b"garbage", whole.as_slice()].concat()).expect("damaged");
+        mend::<serde_json::Value>(&path, &header(), 10_000).expect("set aside");
+        assert_eq!(reopen(&path).expect("opens").len(), 0);
+        assert_eq!(std::fs::read_dir(path.parent().expect("a folder")).expect("list").count(), 2);
     }
 
     #[test]

@@ -6,16 +6,16 @@ use std::sync::Arc;
 
 use super::frame::{Charge, Workplace};
 use super::journal::{self, Entry, FinalizeStep};
-use super::records::{FORMAT, Header, Records, RecordsError};
+use super::records::{FORMAT, Header, Records, RecordsError, mend};
 use super::recover::{World, cancelled_report, ending};
 use super::socket::{Control, Served, serve};
-use super::spool::{Spool, is_terminal};
+use super::spool::{SPOOL, Spool, TRANSCRIPT, is_terminal};
 use super::{agent_run, finalize, prepare};
 use crate::agent::Provider;
 use crate::domain::task::GitState;
 use crate::execenv::env_root::{EnvRoot, EnvRootError, make_for};
 use crate::execenv::environment;
-use crate::execenv::sidecars::SidecarError;
+use crate::execenv::sidecars::{Manifest, SidecarError};
 use crate::git::Git;
 use crate::kernel::ids::DirectoryId;
 use crate::process::lock::Lock;
@@ -23,7 +23,10 @@ use crate::process::owner::{BecomeError, become_account, current_uid};
 use crate::process::safe_file::Beneath;
 use crate::process::tree::{Tree, become_subreaper};
 use crate::process::{cgroup, failpoint, identity};
-use crate::wire::daemon::{EndingReport, Report, ReportBody};
+use crate::wire::daemon::{EndingReport, Message, Report, ReportBody};
+
+/// The journal's name in the run folder.
+const JOURNAL: &str = "journal";
 
 /// What may be in a journal: the records of any number of starts.
 const JOURNAL_BYTES: u64 = 64 * 1_024 * 1_024;
@@ -133,6 +136,8 @@ pub(super) struct Run {
     pub reports: Vec<Report>,
     pub control: Arc<Control>,
     pub place: Option<Place>,
+    /// What was planned to be written, when this supervisor planned it.
+    pub manifest: Option<Manifest>,
     pub session: Option<String>,
     pub agent: Option<(u32, u64)>,
     pub group: Option<File>,
@@ -168,7 +173,13 @@ impl Run {
         let folder = env_root.run_folder(generation)?;
         let boot_id = identity::boot_id().map_err(RunError::system("read the boot id"))?;
         let header = Header { format: FORMAT, task, generation, boot_id };
-        let (journal, entries) = Records::open::<Entry>(&folder.join("journal"), &header, JOURNAL_BYTES)?;
+        if recover {
+            mend::<Entry>(&folder.join(JOURNAL), &header, JOURNAL_BYTES)?;
+            mend::<Report>(&folder.join(SPOOL), &header, charge.limits.spool_bytes)?;
+            mend::<Message>(&folder.join(TRANSCRIPT), &header, charge.limits.transcript_bytes)?;
+        }
+        let (journal, entries) =
+            Records::open_mirrored::<Entry>(&folder.join(JOURNAL), &header, JOURNAL_BYTES)?;
         let (spool, reports) = Spool::open(&folder, &header, &charge.limits)?;
         let (spool, control) = (Arc::new(spool), Arc::new(Control::default()));
         let served = Served {
@@ -180,7 +191,7 @@ impl Run {
         };
         serve(&folder, vec![daemon, current_uid()], Arc::new(served)).map_err(RunError::system("listen"))?;
         let session = None;
-        let (place, agent) = (None, None);
+        let (place, manifest, agent) = (None, None, None);
         Ok(Self {
             charge,
             folder,
@@ -191,6 +202,7 @@ impl Run {
             reports,
             control,
             place,
+            manifest,
             session,
             agent,
             group,
@@ -277,6 +289,16 @@ impl Run {
         Ok(())
     }
 
+    /// Puts journal and reports back as they were written: the agent's account can reach them, and nobody of
+    /// the run is left to do so again.
+    pub fn restore(&mut self) -> Result<(), RunError> {
+        let journal = self.journal.restore()?;
+        if self.spool.restore()? || journal {
+            anstream::eprintln!("the run's files were damaged while it ran, and are restored");
+        }
+        Ok(())
+    }
+
     /// Adds a report to the spool.
     pub fn report(&self, body: ReportBody) -> Result<u64, RunError> {
         Ok(self.spool.report(body)?)
@@ -321,7 +343,12 @@ impl Run {
     pub fn tree(&self) -> Tree {
         let assignment = &self.charge.assignment;
         let cgroup = cgroup::name(&assignment.id.to_string(), assignment.generation);
-        Tree { mark: environment::mark(assignment), cgroup, leader: self.agent, descendants: true }
+        Tree {
+            mark: environment::mark(assignment.id, assignment.generation),
+            cgroup,
+            leader: self.agent,
+            descendants: true,
+        }
     }
 
     /// The agent's environment.

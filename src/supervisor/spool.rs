@@ -52,7 +52,8 @@ impl Spool {
     /// # Errors
     /// [`RecordsError`].
     pub fn open(run: &Path, header: &Header, limits: &Limits) -> Result<(Self, Vec<Report>), RecordsError> {
-        let (reports, known) = Records::open::<Report>(&run.join(SPOOL), header, limits.spool_bytes)?;
+        let (reports, known) =
+            Records::open_mirrored::<Report>(&run.join(SPOOL), header, limits.spool_bytes)?;
         let (transcript, messages) =
             Records::open::<Message>(&run.join(TRANSCRIPT), header, limits.transcript_bytes)?;
         let last_seq = messages.last().map_or(0, |message| message.seq);
@@ -119,6 +120,14 @@ impl Spool {
         drop(inner);
         self.last_seq.send_replace(seq);
         Ok(())
+    }
+
+    /// Puts the reports back as they were written, see [`Records::restore`].
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn restore(&self) -> Result<bool, RecordsError> {
+        self.lock().reports.restore()
     }
 
     /// Whether the terminal report is in.

@@ -39,12 +39,16 @@ use crate::http::{self, App, Parts};
 use crate::kernel::ids::{CommandId, ContentId, CorrelationId, EventId, TokenId, UserId, WorkspaceId};
 use crate::kernel::limits::Limits;
 use crate::kernel::world::World;
+use crate::process::safe_file;
 use crate::readmodel::{ReadModelError, Registry, access, follower, install};
-use crate::store::embedded::{DATABASE, Embedded, EmbeddedError, Options};
+use crate::store::embedded::{Claim, DATABASE, Embedded, EmbeddedError, Options};
 use crate::store::{self, Address, Durability, Store, StoreError, event_types, listen, migrate};
 
 /// The program's version.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// More than any key's file has, bytes.
+const KEY_FILE_BYTES: u64 = 1_024;
 
 /// The variable by which tests waive durability.
 const UNSAFE_DATABASE: &str = "MULTICA_TEST_UNSAFE_DATABASE";
@@ -224,6 +228,7 @@ impl Server {
             limits: setup.limits,
             key,
             hosts: Hosts::new(address, &setup.hosts),
+            tail: http::tail::Tail::default(),
             shutdown: setup.shutdown,
         }));
         record_start(&app).await?;
@@ -408,7 +413,7 @@ pub fn instance_key(path: &Path, make: bool, world: &dyn World) -> Result<[u8; 3
         std::fs::rename(&draft, path).map_err(failed)?;
     }
     let mode = std::fs::metadata(path).map_err(failed)?.permissions().mode() & 0o777;
-    let bytes = std::fs::read(path).map_err(failed)?;
+    let bytes = safe_file::read_own(path, KEY_FILE_BYTES).map_err(failed)?;
     match <[u8; 32]>::try_from(bytes.as_slice()) {
         Ok(key) if mode & 0o077 == 0 => Ok(key),
         _ => Err(SystemError::KeyForm { path: path.to_owned(), bytes: bytes.len(), mode }),
@@ -478,26 +483,36 @@ pub struct Up {
     pub bootstrap: Bootstrap,
 }
 
-/// Starts the private database in `data_dir` and a server on it. `in_hand` is the profile's token.
+/// What the server part of `multica up` is started from.
+pub struct Start {
+    /// The data directory.
+    pub claim: Claim,
+    /// Where it listens.
+    pub listener: TcpListener,
+    /// The name of the workspace's first member.
+    pub person: String,
+    /// The profile's token, if there is one.
+    pub token: Option<String>,
+    /// The bounds in force.
+    pub limits: Limits,
+}
+
+/// Starts the private database in the claimed data directory and a server on it. What can't be started leaves
+/// nothing running.
 ///
 /// # Errors
 /// [`SystemError`].
-pub async fn up(
-    data_dir: &Path,
-    listener: TcpListener,
-    person: &str,
-    in_hand: Option<&str>,
-    limits: Limits,
-    shutdown: CancellationToken,
-) -> Result<Up, SystemError> {
+pub async fn up(start: Start, shutdown: CancellationToken) -> Result<Up, SystemError> {
+    let Start { claim, listener, person, token, limits } = start;
+    let data_dir = claim.data_dir().to_owned();
     let world: Arc<dyn World> = Arc::new(RealWorld);
     let key = instance_key(&data_dir.join("instance.key"), true, world.as_ref())?;
     // Only tests say so: nothing acknowledged would survive a power loss.
     let durability =
         if std::env::var_os(UNSAFE_DATABASE).is_some() { Durability::Waived } else { Durability::Required };
     let durable = durability == Durability::Required;
-    let options = Options { durable, ..Options::from_environment(data_dir.to_owned()) };
-    let embedded = Arc::new(Embedded::start(options).await?);
+    let options = Options { durable, ..Options::from_environment(data_dir) };
+    let embedded = Arc::new(Embedded::start_in(claim, options).await?);
     let setup = Setup {
         database: embedded.app_config(DATABASE),
         owner: embedded.owner_config(DATABASE),
@@ -509,9 +524,19 @@ pub async fn up(
         shutdown,
         world,
     };
-    let mut server = Server::start(setup).await?;
-    let watched = embedded.clone();
-    server.background.spawn(async move { watched.watch().await });
-    let bootstrap = bootstrap(&server.app, person, in_hand).await?;
-    Ok(Up { embedded, server, bootstrap })
+    let started = async {
+        let mut server = Server::start(setup).await?;
+        let watched = embedded.clone();
+        server.background.spawn(async move { watched.watch().await });
+        let bootstrap = bootstrap(&server.app, &person, token.as_deref()).await?;
+        Ok((server, bootstrap))
+    };
+    match started.await {
+        Ok((server, bootstrap)) => Ok(Up { embedded, server, bootstrap }),
+        Err(error) => {
+            // Why there is no server is the answer, whatever the database's stop says.
+            drop(embedded.stop().await);
+            Err(error)
+        }
+    }
 }

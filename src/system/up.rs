@@ -14,7 +14,7 @@ use std::time::Duration;
 use secrecy::SecretString;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -27,7 +27,7 @@ use crate::daemon::{self, DaemonConfig, Ended, Shutdown};
 use crate::git::Git;
 use crate::kernel::error_chain::Chain;
 use crate::kernel::limits::Limits;
-use crate::store::embedded::postmaster;
+use crate::store::embedded::{Claim, postmaster};
 
 /// The demo's profile.
 const DEMO_PROFILE: &str = "demo";
@@ -37,6 +37,9 @@ const DEMO_MARK: &str = ".multica-demo";
 const FIRST_PORT: u16 = 8080;
 /// Ports tried after it.
 const MORE_PORTS: u16 = 200;
+/// How long to wait for another process to let go of the data directory: one that was killed holds it for
+/// some 100 ms more.
+const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 /// The demo comes to its end within this time, or says that it didn't.
 const DEMO_LIMIT: Duration = Duration::from_secs(120);
 /// The demo's repository: one call of git.
@@ -77,6 +80,9 @@ pub enum UpError {
         #[source]
         source: io::Error,
     },
+    /// Signals can't be heard.
+    #[error("signals can't be listened to")]
+    Signals(#[source] io::Error),
     /// The data directory belongs to something else.
     #[error("{0} isn't the demo's: it holds other files")]
     NotTheDemos(PathBuf),
@@ -96,6 +102,7 @@ impl UpError {
             Self::Cli(error) => error.next_step(),
             Self::NotTheDemos(_) => "Name an empty folder: `multica up --demo --data-dir DIR`.".to_owned(),
             Self::NoPort => "Name a free one: `multica up --port PORT`.".to_owned(),
+            Self::Signals(_) => "Start it again.".to_owned(),
             Self::File { .. } => "Check the path and its permissions.".to_owned(),
             Self::Sample(_) => "Check that git works: `git --version`.".to_owned(),
             Self::Call(_) | Self::Demo(_) => "Look in multica.log in the data directory.".to_owned(),
@@ -108,35 +115,72 @@ impl UpError {
 /// # Errors
 /// [`UpError`].
 pub async fn run(common: &Common, args: &UpArgs, limits: Limits) -> Result<ExitCode, UpError> {
-    let environment = Environment::of_process();
-    let plan = Plan::new(common, args, &environment)?;
-    if args.demo {
-        wipe(&plan.data).await?;
-    }
-    make(&plan.data)?;
+    // From here on a signal is answered by a clean stop, also while the database is still being made.
+    let mut signals = Signals::listen().map_err(UpError::Signals)?;
+    let plan = Plan::new(common, args, Environment::of_process())?;
+    let claim = take(&plan.data, args.demo).await?;
     log_to(&plan.data, common.debug, &limits)?;
-    let mut config = ConfigFile::read(&plan.profile.config_path())?;
+    let config = ConfigFile::read(&plan.profile.config_path())?;
     let listener = listen(args.port, config.text("server_url")).await?;
-    let person = environment.get("USER").unwrap_or("Owner").to_owned();
+    let person = plan.environment.get("USER").unwrap_or("Owner").to_owned();
     let stop_server = CancellationToken::new();
     say(&format!("Starting PostgreSQL and the server ({}).", plan.data.display()));
     let token = config.text("token").map(ToOwned::to_owned);
-    let up = super::up(&plan.data, listener, &person, token.as_deref(), limits.clone(), stop_server.clone())
-        .await?;
-    let url = format!("http://{}", up.server.address());
+    let start = super::Start { claim, listener, person, token, limits: limits.clone() };
+    let up = super::up(start, stop_server.clone()).await;
+    if signals.came().await {
+        if let Ok(up) = up {
+            up.embedded.stop().await.map_err(SystemError::from)?;
+        }
+        say("Stopped before it was up.");
+        return Ok(ExitCode::FAILURE);
+    }
+    let super::Up { embedded, server, bootstrap } = up?;
+    let told =
+        with_server(&plan, args, limits, config, (server, bootstrap), &stop_server, &mut signals).await;
+    // Whatever happened: server and database end with this process.
+    let stopped = embedded.stop().await.map_err(SystemError::from);
+    let code = told?;
+    stopped?;
+    Ok(code)
+}
+
+/// Makes the data directory this process' own; the demo's is emptied then, never before.
+async fn take(data: &Path, demo: bool) -> Result<Claim, UpError> {
+    if demo {
+        must_be_the_demos(data)?;
+    }
+    let claim = Claim::take(data, LOCK_PATIENCE).await.map_err(SystemError::from)?;
+    if demo {
+        wipe(data).await?;
+    }
+    Ok(claim)
+}
+
+/// Everything between the server's first breath and its last.
+async fn with_server(
+    plan: &Plan,
+    args: &UpArgs,
+    limits: Limits,
+    mut config: ConfigFile,
+    (server, bootstrap): (super::Server, super::Bootstrap),
+    stop_server: &CancellationToken,
+    signals: &mut Signals,
+) -> Result<ExitCode, UpError> {
+    let url = format!("http://{}", server.address());
     let repository = plan.data.join("repository");
     config.set("server_url", json!(url));
-    config.set("workspace_id", json!(up.bootstrap.workspace));
-    config.set("token", json!(up.bootstrap.token));
+    config.set("workspace_id", json!(bootstrap.workspace));
+    config.set("token", json!(bootstrap.token));
     if args.demo {
-        sample(&repository, &environment).await?;
+        sample(&repository, &plan.environment).await?;
         config.set("allowed_directories", json!([repository]));
     }
     config.write(&plan.profile.config_path())?;
     let connection = Connection {
         server_url: url,
-        token: Some(SecretString::from(up.bootstrap.token.clone())),
-        workspace: Some(up.bootstrap.workspace.to_string()),
+        token: Some(SecretString::from(bootstrap.token.clone())),
+        workspace: Some(bootstrap.workspace.to_string()),
         platform: "cli",
         run: None,
         limits: limits.clone(),
@@ -145,16 +189,13 @@ pub async fn run(common: &Common, args: &UpArgs, limits: Limits) -> Result<ExitC
     let api = Api::new(&connection)?;
     let daemon_config = plan.daemon(args, limits)?;
     let demo = args.demo.then_some(repository);
-    let mut server = tokio::spawn(up.server.run());
-    let told = serve_people(&api, daemon_config, args, demo.as_deref(), &mut server).await;
-    // Whatever happened: server and database end with this process.
+    let mut server = tokio::spawn(server.run());
+    let told = serve_people(&api, daemon_config, args, demo.as_deref(), &mut server, signals).await;
     stop_server.cancel();
     let served =
         if server.is_finished() { Ok(()) } else { server.await.unwrap_or(Err(SystemError::Stopped)) };
-    let stopped = up.embedded.stop().await.map_err(SystemError::from);
     let code = told?;
     served?;
-    stopped?;
     Ok(code)
 }
 
@@ -167,6 +208,7 @@ async fn serve_people(
     args: &UpArgs,
     demo: Option<&Path>,
     server: &mut ServerTask,
+    signals: &mut Signals,
 ) -> Result<ExitCode, UpError> {
     let (ask, asked) = watch::channel(Shutdown::None);
     let daemon_id = config.daemon_id.clone();
@@ -174,19 +216,19 @@ async fn serve_people(
     let told = async {
         greet(api, args.demo).await?;
         let Some(repository) = demo else {
-            stop_asked(&ask, Shutdown::Drain).await;
+            signals.asked(&ask, Shutdown::Drain).await;
             return Ok(ExitCode::SUCCESS);
         };
         let live = !args.once && io::stdout().is_terminal();
         let demo = Demo { repository, daemon_id: &daemon_id, live, limit: DEMO_LIMIT };
         let outcome = tokio::select! {
             outcome = demo::run(api, &demo) => outcome?,
-            () = stop_asked(&ask, Shutdown::Now) => return Ok(ExitCode::FAILURE),
+            () = signals.asked(&ask, Shutdown::Now) => return Ok(ExitCode::FAILURE),
         };
         let code = show(&outcome);
         if !args.once {
             say("The demo is over; its pages stay until you press Ctrl-C.");
-            stop_asked(&ask, Shutdown::Now).await;
+            signals.asked(&ask, Shutdown::Now).await;
         }
         Ok(code)
     };
@@ -201,7 +243,7 @@ async fn serve_people(
     if demo.is_some() || result.is_err() {
         ask.send_replace(Shutdown::Now);
     }
-    let ended = end_daemon(&mut daemon, &ask).await;
+    let ended = end_daemon(&mut daemon, &ask, signals).await;
     let code = result?;
     ended?;
     Ok(code)
@@ -212,30 +254,33 @@ struct Plan {
     profile: Profile,
     data: PathBuf,
     common: Common,
+    environment: Environment,
     /// Set where runs don't go to the usual place.
     work_root: Option<PathBuf>,
 }
 
 impl Plan {
-    fn new(common: &Common, args: &UpArgs, environment: &Environment) -> Result<Self, UpError> {
-        let home = Home::find(environment)?;
+    fn new(common: &Common, args: &UpArgs, environment: Environment) -> Result<Self, UpError> {
+        let home = Home::find(&environment)?;
         let usual = if args.demo { DEMO_PROFILE } else { LOCAL_PROFILE };
         let name = common.profile.as_deref().or_else(|| environment.get("MULTICA_PROFILE")).unwrap_or(usual);
-        let profile = home.profile(name)?;
+        let name = name.to_owned();
+        let profile = home.profile(&name)?;
         let data = match &args.data_dir {
             Some(data) => std::path::absolute(data).map_err(|source| UpError::File {
                 action: "resolve",
                 path: data.clone(),
                 source,
             })?,
-            None => default_data_dir(&home, environment, name),
+            None => default_data_dir(&home, &environment, &name),
         };
         let apart = args.demo || args.data_dir.is_some();
         let work_root = apart.then(|| data.join("work"));
         Ok(Self {
             profile,
             data,
-            common: Common { profile: Some(name.to_owned()), ..common.clone() },
+            common: Common { profile: Some(name), ..common.clone() },
+            environment,
             work_root,
         })
     }
@@ -273,24 +318,33 @@ fn make(folder: &Path) -> Result<(), UpError> {
     })
 }
 
-/// Empties the demo's data directory. One without the mark is somebody's: it is refused, not emptied.
+/// A data directory without the demo's mark is somebody's: it is refused, not emptied. One with nothing but
+/// the lock was left by a demo that was killed before it could leave its mark.
+fn must_be_the_demos(data: &Path) -> Result<(), UpError> {
+    let of_others = |entry: io::Result<fs::DirEntry>| entry.is_ok_and(|e| e.file_name() != Claim::FILE);
+    let is_empty = fs::read_dir(data).map_or(true, |mut entries| !entries.any(of_others));
+    if !is_empty && !data.join(DEMO_MARK).is_file() {
+        return Err(UpError::NotTheDemos(data.to_owned()));
+    }
+    Ok(())
+}
+
+/// Empties the demo's data directory, which this process has claimed.
 async fn wipe(data: &Path) -> Result<(), UpError> {
     let failed = |action, path: &Path| {
         let path = path.to_owned();
         move |source| UpError::File { action, path, source }
     };
-    let is_empty = fs::read_dir(data).map_or(true, |mut entries| entries.next().is_none());
     let mark = data.join(DEMO_MARK);
-    if !is_empty && !mark.is_file() {
-        return Err(UpError::NotTheDemos(data.to_owned()));
-    }
+    fs::write(&mark, "The demo empties this folder at its start.\n").map_err(failed("write", &mark))?;
     // A demo that was killed has left its database running.
     if let Ok(cluster) = data.join("pg/data").canonicalize() {
         postmaster::stop(&cluster, || {}).await.map_err(SystemError::from)?;
     }
     for entry in fs::read_dir(data).into_iter().flatten().flatten() {
         let path = entry.path();
-        if path == mark {
+        // Whoever waits for the lock waits on this very file.
+        if path == mark || entry.file_name() == Claim::FILE {
             continue;
         }
         let gone = if path.is_dir() && !path.is_symlink() {
@@ -300,8 +354,7 @@ async fn wipe(data: &Path) -> Result<(), UpError> {
         };
         gone.map_err(failed("remove", &path))?;
     }
-    make(data)?;
-    fs::write(&mark, "The demo empties this folder at its start.\n").map_err(failed("write", &mark))
+    Ok(())
 }
 
 /// The demo's repository, with one file and one commit.
@@ -380,17 +433,38 @@ fn show(outcome: &demo::Outcome) -> ExitCode {
     if outcome.is_as_it_should_be() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Waits for a signal and passes on what it means.
-async fn stop_asked(ask: &watch::Sender<Shutdown>, means: Shutdown) {
-    let (Ok(mut int), Ok(mut term)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-    else {
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = int.recv() => {}
-        _ = term.recv() => {}
+/// The signals that ask for a stop, heard from the moment this is made.
+struct Signals {
+    int: Signal,
+    term: Signal,
+}
+
+impl Signals {
+    fn listen() -> io::Result<Self> {
+        Ok(Self { int: signal(SignalKind::interrupt())?, term: signal(SignalKind::terminate())? })
     }
-    ask.send_replace(means);
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.int.recv() => {}
+            _ = self.term.recv() => {}
+        }
+    }
+
+    /// Whether one has come by now.
+    async fn came(&mut self) -> bool {
+        tokio::select! {
+            biased;
+            () = self.next() => true,
+            () = std::future::ready(()) => false,
+        }
+    }
+
+    /// Waits for one and passes on what it means.
+    async fn asked(&mut self, ask: &watch::Sender<Shutdown>, means: Shutdown) {
+        self.next().await;
+        ask.send_replace(means);
+    }
 }
 
 type DaemonTask = Option<tokio::task::JoinHandle<Result<Ended, daemon::DaemonError>>>;
@@ -409,7 +483,11 @@ async fn ended(daemon: &mut DaemonTask) -> Result<(), UpError> {
 }
 
 /// Ends the daemon; a second signal hurries it.
-async fn end_daemon(daemon: &mut DaemonTask, ask: &watch::Sender<Shutdown>) -> Result<(), UpError> {
+async fn end_daemon(
+    daemon: &mut DaemonTask,
+    ask: &watch::Sender<Shutdown>,
+    signals: &mut Signals,
+) -> Result<(), UpError> {
     if daemon.is_none() {
         return Ok(());
     }
@@ -422,7 +500,7 @@ async fn end_daemon(daemon: &mut DaemonTask, ask: &watch::Sender<Shutdown>) -> R
     loop {
         tokio::select! {
             result = ended(daemon) => return result,
-            () = stop_asked(ask, Shutdown::Now) => {}
+            () = signals.asked(ask, Shutdown::Now) => {}
         }
     }
 }

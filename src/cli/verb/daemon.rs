@@ -128,7 +128,7 @@ async fn start(session: &Session, common: &Common, args: &DaemonStart) -> Result
 
 async fn status(session: &Session) -> Result<(), CliError> {
     let state = session.profile()?.daemon_dir();
-    let Some(health) = control::status(&state).await? else {
+    let Some(health) = control::status(&state, &session.limits).await? else {
         return session.out.done(&json!({"status": "stopped"}), "It isn't running: `multica daemon start`.");
     };
     session.out.fields(

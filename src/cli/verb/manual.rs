@@ -40,3 +40,60 @@ pub fn help(words: &[String]) -> Result<(), CliError> {
     }
     line(found.render_long_help().to_string().trim_end())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::{Path, PathBuf};
+
+    use super::*;
+
+    fn files(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                files(&path, found);
+            } else if path.extension().is_some_and(|ending| ending == "rs" || ending == "txt") {
+                found.push(path);
+            }
+        }
+    }
+
+    /// What is wrong with a command line as sentences spell it: `multica task explain {id}`.
+    fn wrong(spelled: &str) -> Option<String> {
+        let mut command = Cli::command();
+        command.build();
+        let mut found = &command;
+        for word in spelled.split_whitespace().skip(1) {
+            if let Some(flag) = word.strip_prefix("--") {
+                let name = flag.split(['=', '[', ']', '`']).next().unwrap_or(flag);
+                let known = |argument: &clap::Arg| argument.get_long() == Some(name);
+                if !found.get_arguments().any(known) {
+                    return Some(format!("--{name}"));
+                }
+            } else if found.has_subcommands() && word.chars().all(|c| c.is_ascii_lowercase() || c == '-') {
+                match found.find_subcommand(word) {
+                    Some(next) => found = next,
+                    None => return Some(word.to_owned()),
+                }
+            }
+        }
+        None
+    }
+
+    #[test]
+    fn every_command_that_a_sentence_names_is_there() {
+        let mut paths = Vec::new();
+        files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut paths);
+        let mut findings = Vec::new();
+        for path in paths {
+            let text = fs::read_to_string(&path).expect("a file");
+            for spelled in text.split('`').skip(1).step_by(2).filter(|part| part.starts_with("multica ")) {
+                findings.extend(wrong(spelled).map(|what| format!("{}: {spelled}: {what}", path.display())));
+            }
+        }
+        assert!(findings.is_empty(), "{findings:#?}");
+        assert_eq!(wrong("multica stop"), Some("stop".to_owned()));
+        assert_eq!(wrong("multica up --nothing"), Some("--nothing".to_owned()));
+    }
+}

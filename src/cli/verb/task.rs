@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use crate::cli::error::CliError;
-use crate::cli::output::{items, line, note, patiently, read, short, text};
+use crate::cli::output::{escaped, items, line, note, patiently, read, short, text};
 use crate::cli::session::Session;
 use crate::cli::story;
 use crate::client::api::{Call, segment};
@@ -222,7 +222,8 @@ async fn logs(session: &Session, reference: &str, follow: bool) -> Result<(), Cl
         let messages = items(&answer, "messages");
         for message in messages {
             since = since.max(message["seq"].as_i64().unwrap_or(since));
-            let written = if session.out.is_json() { message.to_string() } else { story::message(message) };
+            let written =
+                if session.out.is_json() { escaped(&message.to_string()) } else { story::message(message) };
             line(&written)?;
         }
         if over && messages.is_empty() {
@@ -303,7 +304,7 @@ fn told(session: &Session, entries: &[impl Borrow<Entry>]) -> Result<(), CliErro
     for entry in entries {
         let entry: &Entry = entry.borrow();
         let written = if session.out.is_json() {
-            serde_json::to_string(entry).map_err(|e| CliError::Output(e.into()))?
+            escaped(&serde_json::to_string(entry).map_err(|e| CliError::Output(e.into()))?)
         } else {
             story::feed_line(entry)
         };

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::cli::error::CliError;
-use crate::cli::output::{items, line, text};
+use crate::cli::output::{items, line, plain_line, text};
 use crate::cli::session::Session;
 use crate::client::api::Call;
 
@@ -31,7 +31,7 @@ pub async fn run(session: &Session) -> Result<(), CliError> {
 
 fn sentence(finding: &Value) -> String {
     match finding {
-        Value::String(text) => text.clone(),
+        Value::String(text) => plain_line(text),
         other if !text(other, "sentence").is_empty() => text(other, "sentence"),
         other => other.to_string(),
     }

@@ -8,6 +8,10 @@ use serde_json::{Map, Value};
 
 use super::ConfigError;
 use super::keys;
+use crate::process::safe_file;
+
+/// More than any profile's file has, bytes.
+const FILE_BYTES: u64 = 1_024 * 1_024;
 
 /// Keys whose values are never shown.
 const SECRET_KEYS: [&str; 1] = ["token"];
@@ -24,7 +28,7 @@ impl ConfigFile {
     /// # Errors
     /// When it can't be read, isn't a JSON object, or a key of ours holds something else.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
-        match std::fs::read(path) {
+        match safe_file::read_own(path, FILE_BYTES) {
             Ok(bytes) => {
                 let values: Map<String, Value> = serde_json::from_slice(&bytes)
                     .map_err(|source| ConfigError::Form { path: path.to_owned(), source })?;
@@ -106,13 +110,35 @@ pub fn write_private(path: &Path, bytes: &[u8]) -> Result<(), ConfigError> {
 /// # Errors
 /// When it can't be written.
 pub fn write_private_io(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    write_beside(path, bytes, |fresh| std::fs::rename(fresh, path))
+}
+
+/// The same for a file that isn't there yet; false when another process made it meanwhile, which stays.
+pub(super) fn write_private_once(path: &Path, bytes: &[u8]) -> std::io::Result<bool> {
+    let mut first = true;
+    write_beside(path, bytes, |fresh| {
+        match std::fs::hard_link(fresh, path) {
+            Ok(()) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => first = false,
+            // A file system without links.
+            Err(_) => return std::fs::rename(fresh, path),
+        }
+        std::fs::remove_file(fresh)
+    })?;
+    Ok(first)
+}
+
+fn write_beside(
+    path: &Path,
+    bytes: &[u8],
+    place: impl FnOnce(&Path) -> std::io::Result<()>,
+) -> std::io::Result<()> {
     let folder = path.parent().unwrap_or_else(|| Path::new("."));
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let fresh = folder.join(format!(".{name}.{}", uuid::Uuid::now_v7().simple()));
     let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh)?;
-    let written =
-        file.write_all(bytes).and_then(|()| file.sync_all()).and_then(|()| std::fs::rename(&fresh, path));
+    let written = file.write_all(bytes).and_then(|()| file.sync_all()).and_then(|()| place(&fresh));
     if written.is_err() {
         // Only a half-written copy under a name of its own is lost.
         drop(std::fs::remove_file(&fresh));

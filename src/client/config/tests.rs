@@ -136,6 +136,23 @@ fn a_key_of_ours_that_holds_something_else_is_an_error_by_file_key_and_next_step
 }
 
 #[test]
+fn whoever_asks_at_once_gets_the_same_daemon_id() {
+    for _ in 0..20 {
+        let machine = Machine::new();
+        let home = Home(machine.home.path().join(".multica"));
+        let environment = Environment(machine.variables.clone());
+        let ids: Vec<String> = std::thread::scope(|scope| {
+            let ask = || scope.spawn(|| home.daemon_id(&environment).expect("an id"));
+            let asked: Vec<_> = (0..8).map(|_| ask()).collect();
+            asked.into_iter().map(|one| one.join().expect("joined")).collect()
+        });
+        assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
+        let left: Vec<_> = std::fs::read_dir(&home.0).expect("list").collect();
+        assert_eq!(left.len(), 1, "{left:?}");
+    }
+}
+
+#[test]
 fn what_fits_is_read_and_null_is_nothing() {
     let json = r#"{"max_concurrent_tasks":3,"allowed_directories":["/srv/a","/srv/b"],"device_name":null}"#;
     let machine = Machine::new().config("", json);
@@ -167,4 +184,17 @@ fn no_key_is_written_that_could_not_be_read_again() {
     file.set("device_name", keys::Shape::typed("device_name", "42"));
     file.write(&path).expect("written");
     assert_eq!(ConfigFile::read(&path).expect("read").text("device_name"), Some("42"));
+}
+
+#[test]
+fn a_blank_daemon_id_is_replaced_and_a_directory_in_its_place_is_an_error() {
+    let machine = Machine::new();
+    let home = Home(machine.home.path().join(".multica"));
+    let environment = Environment(machine.variables.clone());
+    write_private(&home.0.join("daemon.id"), b" \n").expect("written");
+    let id = home.daemon_id(&environment).expect("an id");
+    assert_eq!(home.daemon_id(&environment).expect("an id"), id);
+    std::fs::remove_file(home.0.join("daemon.id")).expect("removed");
+    std::fs::create_dir(home.0.join("daemon.id")).expect("made");
+    assert!(matches!(home.daemon_id(&environment), Err(ConfigError::Read { .. })));
 }

@@ -5,6 +5,7 @@ use super::event::{AgentEvent, Archived, Created};
 use super::state::Agent;
 use crate::domain::{Refusal, RefusalKind};
 use crate::kernel::ids::UserId;
+use crate::kernel::text::is_steering;
 
 /// The provider that starts any program.
 pub const COMMAND_PROVIDER: &str = "command";
@@ -42,8 +43,7 @@ pub fn decide(agent: Option<&Agent>, command: AgentCommand) -> Decision {
 
 fn create(facts: Created, runtime_owner: Option<UserId>) -> Decision {
     let name = facts.name.trim();
-    if name.is_empty() || name != facts.name || name.len() > NAME_BYTES || name.chars().any(char::is_control)
-    {
+    if name.is_empty() || name != facts.name || name.len() > NAME_BYTES || name.chars().any(is_steering) {
         return Err(Refusal::invalid(
             "bad_name",
             "an agent's name has 1 to 64 bytes, no control characters and no blanks around it",
@@ -63,7 +63,7 @@ fn create(facts: Created, runtime_owner: Option<UserId>) -> Decision {
             RefusalKind::Forbidden,
             "runtime_not_shared",
             "this runtime belongs to another member and serves only that member's agents",
-            "Choose a runtime of your own daemon (`multica runtime list`).",
+            "Choose a runtime of your own daemon (`multica daemon list`).",
         ));
     }
     let is_command = facts.provider == COMMAND_PROVIDER;

@@ -39,13 +39,24 @@ pub async fn verify(State(app): State<App>, mut call: Call) -> Result<Response, 
     call.who.must_be(Role::Admin)?;
     let walked = store::verify::run(&app.store).await?;
     let mut findings: Vec<String> = walked.findings.iter().map(ToString::to_string).collect();
-    for difference in readmodel::verify::all(&app.store, &app.registry).await? {
-        let how = match (&difference.live, &difference.rebuilt) {
-            (Some(_), Some(_)) => "differs from",
-            (Some(_), None) => "is not in",
-            (None, _) => "is missing beside",
+    for registered in app.registry.all() {
+        let differences = match readmodel::verify::one(&app.store, registered).await {
+            Ok(differences) => differences,
+            Err(error) if error.is_damage() => {
+                let name = registered.model().name();
+                findings.push(format!("{name} can't be compared with the log: {}", Chain(&error)));
+                continue;
+            }
+            Err(error) => return Err(error.into()),
         };
-        findings.push(format!("row {} of {} {how} its rebuild", difference.key, difference.read_model));
+        for difference in differences {
+            let how = match (&difference.live, &difference.rebuilt) {
+                (Some(_), Some(_)) => "differs from",
+                (Some(_), None) => "is not in",
+                (None, _) => "is missing beside",
+            };
+            findings.push(format!("row {} of {} {how} its rebuild", difference.key, difference.read_model));
+        }
     }
     let read_models = app.registry.all().count();
     let verified = Verified {

@@ -7,6 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{id, tasks};
@@ -53,6 +54,10 @@ pub async fn report(
     let loaded = call.who.speaks_for_task(&app, id(&path, "id")?).await?;
     let ours = body.raw.get("generation").is_some();
     let report = parse(&app, &kind, &body.raw)?;
+    // No clock of a machine says so, and the database can't keep all that can be written.
+    if report.occurred_at < Timestamp::UNIX_EPOCH {
+        return Err(ApiError::field("occurred_at", "`occurred_at` is a time after the year 1969"));
+    }
     call.correlation = loaded.events.first().map(|event| event.correlation);
     if ours {
         call.occurred_at = Some(report.occurred_at);
@@ -222,7 +227,7 @@ pub async fn messages(
     let mut room = app.limits.transcript_bytes.saturating_sub(size.bytes);
     let mut rows = Vec::with_capacity(body.value.messages.len());
     for message in body.value.messages {
-        let Ok(seq) = i32::try_from(message.seq) else {
+        let Some(seq) = i32::try_from(message.seq).ok().filter(|seq| *seq > 0) else {
             return Err(ApiError::field("seq", "`seq` is a number from 1 to 2147483647"));
         };
         let body = serde_json::to_string(&clean(&app, message))?;

@@ -168,7 +168,11 @@ pub async fn issue_token(
     let now = app.world.now();
     let expires_at = match body.value.expires_in_days {
         None | Some(0) => None,
-        Some(days) => now.checked_add(SignedDuration::from_hours(24 * i64::from(days))).ok(),
+        Some(days) => {
+            // Not "never" instead: that isn't what was asked for.
+            let end = now.checked_add(SignedDuration::from_hours(24 * i64::from(days)));
+            Some(end.map_err(|_| ApiError::field("expires_in_days", "`expires_in_days` is too far away"))?)
+        }
     };
     if let Some(daemon) = &body.value.daemon_id {
         call.who.may_speak_for(&app, daemon).await?;

@@ -22,8 +22,6 @@ const SOCKET_PATH_MAX: usize = 107;
 /// Where a cluster's files are.
 #[derive(Debug, Clone)]
 pub struct Layout {
-    /// `pg.lock`: held by the process that runs the cluster.
-    pub lock: PathBuf,
     /// `pg`: everything that belongs to the account.
     pub root: PathBuf,
     /// `pg/data`.
@@ -44,13 +42,7 @@ impl Layout {
             let digest = hex(&sha256_plain(data_dir.as_os_str().as_encoded_bytes()));
             run = PathBuf::from(format!("/tmp/multica-{uid}-{}", &digest[..12]));
         }
-        Self {
-            lock: data_dir.join("pg.lock"),
-            data: root.join("data"),
-            log: root.join("server.log"),
-            root,
-            run,
-        }
+        Self { data: root.join("data"), log: root.join("server.log"), root, run }
     }
 }
 

@@ -115,7 +115,7 @@ impl EmbeddedError {
                 "Choose a data directory that {account} can reach, such as /var/lib/multica, or run as an ordinary user."
             ),
             Self::InUse { .. } => {
-                "Stop the other one (multica stop), or give this one a profile of its own.".to_owned()
+                "Stop the other one (Ctrl-C in its terminal), or give this one a place of its own: `--data-dir DIR`.".to_owned()
             }
             Self::Accounts(_) | Self::File { .. } => {
                 "Check the permissions and the free space there.".to_owned()

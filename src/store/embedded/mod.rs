@@ -15,6 +15,7 @@ pub mod reap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Child;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -78,28 +79,62 @@ pub struct Embedded {
     reused: bool,
     /// Our child, when it is one: to be reaped when it ends.
     child: Mutex<Option<Child>>,
+    /// It is to end: nobody starts it again.
+    stopping: AtomicBool,
     _lock: File,
 }
 
+/// A data directory that is this process' alone: whatever is made, changed or emptied in it at a start waits
+/// for this first. It holds until dropped, however the process ends.
+#[derive(Debug)]
+pub struct Claim {
+    /// The directory, without symlinks: the server's working directory is compared with it.
+    data_dir: PathBuf,
+    lock: File,
+}
+
+impl Claim {
+    /// The name of the lock's file in the data directory; it stays there.
+    pub const FILE: &str = "pg.lock";
+
+    /// Makes the directory if it isn't there and takes it.
+    ///
+    /// # Errors
+    /// [`EmbeddedError::InUse`] when another process keeps it for longer than `patience`.
+    pub async fn take(data_dir: &Path, patience: Duration) -> Result<Self, EmbeddedError> {
+        let file = |action, source| EmbeddedError::File { action, path: data_dir.to_owned(), source };
+        std::fs::create_dir_all(data_dir).map_err(|source| file("make", source))?;
+        let data_dir = std::fs::canonicalize(data_dir).map_err(|source| file("resolve", source))?;
+        let lock = cluster::take_lock(&data_dir.join(Self::FILE), patience).await?;
+        Ok(Self { data_dir, lock })
+    }
+
+    /// The directory.
+    #[must_use]
+    pub fn data_dir(&self) -> &Path {
+        &self.data_dir
+    }
+}
+
 impl Embedded {
-    /// Starts or reuses the cluster of that data directory and makes the product's database.
+    /// Takes the data directory, then [`Self::start_in`].
     ///
     /// # Errors
     /// [`EmbeddedError`]: each says what to do now.
     pub async fn start(options: Options) -> Result<Self, EmbeddedError> {
-        let mut options = options;
-        std::fs::create_dir_all(&options.data_dir).map_err(|source| EmbeddedError::File {
-            action: "make",
-            path: options.data_dir.clone(),
-            source,
-        })?;
-        // The server's working directory is compared with this path: no symlinks in it.
-        options.data_dir = std::fs::canonicalize(&options.data_dir).map_err(|source| {
-            EmbeddedError::File { action: "resolve", path: options.data_dir.clone(), source }
-        })?;
+        let claim = Claim::take(&options.data_dir, options.lock_patience).await?;
+        Self::start_in(claim, options).await
+    }
+
+    /// Starts or reuses the cluster of that data directory and makes the product's database.
+    ///
+    /// # Errors
+    /// [`EmbeddedError`]: each says what to do now.
+    pub async fn start_in(claim: Claim, options: Options) -> Result<Self, EmbeddedError> {
+        let Claim { data_dir, lock } = claim;
+        let options = Options { data_dir, ..options };
         let account = cluster::server_account(options.account.as_deref())?;
         let layout = Layout::new(&options.data_dir, account.uid);
-        let lock = cluster::take_lock(&layout.lock, options.lock_patience).await?;
         cluster::make_folders(&layout, &account)?;
         let places = Places {
             given: options.bin.clone(),
@@ -108,10 +143,22 @@ impl Embedded {
         };
         let programs = find::programs(&places, &layout.data, cluster::existing_major(&layout.data))?;
         cluster::initialise(&layout, &programs, &account, options.durable)?;
-        let mut embedded =
-            Self { options, layout, programs, account, reused: false, child: Mutex::new(None), _lock: lock };
+        let mut embedded = Self {
+            options,
+            layout,
+            programs,
+            account,
+            reused: false,
+            child: Mutex::new(None),
+            stopping: AtomicBool::new(false),
+            _lock: lock,
+        };
         embedded.reused = embedded.bring_up().await?;
-        embedded.make_database().await?;
+        if let Err(error) = embedded.make_database().await {
+            // Nobody would stop it later; why there is no database is the answer, whatever its stop says.
+            drop(embedded.stop().await);
+            return Err(error);
+        }
         Ok(embedded)
     }
 
@@ -145,10 +192,13 @@ impl Embedded {
         self.config("multica", database)
     }
 
-    /// Restarts the server whenever it has died. Runs until dropped.
+    /// Restarts the server whenever it has died. Runs until dropped, or until a stop was asked for.
     pub async fn watch(&self) {
         loop {
             tokio::time::sleep(self.options.watch_interval).await;
+            if self.stopping.load(Ordering::SeqCst) {
+                return;
+            }
             self.reap();
             if self.postmaster().is_some() {
                 continue;
@@ -169,6 +219,7 @@ impl Embedded {
     /// # Errors
     /// [`EmbeddedError::File`] when it can't be signalled.
     pub async fn stop(&self) -> Result<(), EmbeddedError> {
+        self.stopping.store(true, Ordering::SeqCst);
         postmaster::stop(&self.layout.data, || self.reap()).await
     }
 

@@ -31,6 +31,7 @@ struct Inner {
     failures: HashMap<String, (u16, u32)>,
     refusals: HashMap<String, (u16, &'static str)>,
     assignments: HashMap<String, Value>,
+    largest: HashMap<String, usize>,
     queue: bool,
 }
 
@@ -85,7 +86,8 @@ impl Fake {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("bound");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let fake = Self { inner: Arc::default(), url };
-        let router = Router::new().fallback(answer).with_state(fake.clone());
+        let whole = axum::extract::DefaultBodyLimit::disable();
+        let router = Router::new().fallback(answer).layer(whole).with_state(fake.clone());
         tokio::spawn(async move { axum::serve(listener, router).await });
         fake
     }
@@ -122,6 +124,11 @@ impl Fake {
         let mut inner = self.lock();
         let position = inner.orders.len() as i64 + 100;
         inner.orders.push(json!({"id": uuid::Uuid::now_v7(), "position": position, "body": body}));
+    }
+
+    /// The bytes of the largest request to a path.
+    pub fn largest_request(&self, path: &str) -> usize {
+        self.lock().largest.get(path).copied().unwrap_or_default()
     }
 
     /// The idempotency keys of the calls of a path, in order.
@@ -240,6 +247,8 @@ async fn answer(
     body: Bytes,
 ) -> Response {
     let key = headers.get("idempotency-key").and_then(|k| k.to_str().ok()).unwrap_or_default().to_owned();
+    let largest = fake.largest_request(uri.path()).max(body.len());
+    fake.lock().largest.insert(uri.path().to_owned(), largest);
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
     let query = uri.query().unwrap_or_default();
     let (status, answer) = fake.respond(&method, uri.path(), query, &key, &body);

@@ -1,5 +1,6 @@
 //! The daemon as a process, against a small server that speaks its protocol.
 
+mod damage;
 mod fake;
 
 use fake::{Fake, Machine, assignment, in_directory, until};

@@ -6,6 +6,7 @@ mod edges;
 mod every_route;
 mod feed;
 mod life;
+mod odd_values;
 mod pairs;
 mod parking;
 mod queue;
