@@ -110,6 +110,7 @@ async fn output_of(program: PathBuf, arguments: &[&str], environment: &Environme
         .map(|(name, value)| (name.into(), value.into()))
         .collect();
     spawn.stderr = Output::Null;
+    spawn.bound = true;
     let mut child = spawn.start().ok()?;
     let mut bytes = Vec::new();
     let mut stdout = child.stdout.take()?;
@@ -118,7 +119,6 @@ async fn output_of(program: PathBuf, arguments: &[&str], environment: &Environme
         read.is_ok() && child.wait().await.is_ok()
     };
     let answered = tokio::time::timeout(PATIENCE, answered).await;
-    child.kill_session().await;
     matches!(answered, Ok(true)).then_some(bytes)
 }
 
