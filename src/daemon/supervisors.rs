@@ -191,21 +191,33 @@ async fn left(daemon: &Daemon, run: RunId, charge: &Charge, outbox: &Outbox) -> 
         return Left::Unfinished { begun };
     }
     daemon.lives.phase(run, if over { Phase::Delivering } else { Phase::Waiting });
-    if over {
-        match spool::read_transcript(root, run.task, run.generation, &charge.limits) {
-            Ok(messages) => {
-                for batch in messages.chunks(charge.limits.frame_batch.max(1)) {
-                    outbox.messages(batch).await;
-                }
-            }
-            // The end must be told even if what was said on the way is damaged.
-            Err(error) => {
-                tracing::error!(task = %run.task, error = %Chain(&error), "the transcript can't be read");
+    if !over {
+        outbox.reports(&reports).await;
+        return Left::Blocked;
+    }
+    let limit = daemon.config.limits.transcript_drain.duration();
+    let told = tokio::time::timeout(limit, tell_transcript(run, charge, outbox)).await.is_ok();
+    // A directory and a slot hang on this word: it doesn't wait for one that only adds to the record.
+    outbox.reports(&reports).await;
+    if !told {
+        tell_transcript(run, charge, outbox).await;
+    }
+    Left::Nothing
+}
+
+async fn tell_transcript(run: RunId, charge: &Charge, outbox: &Outbox) {
+    let root = Path::new(&charge.env_root);
+    match spool::read_transcript(root, run.task, run.generation, &charge.limits) {
+        Ok(messages) => {
+            for batch in messages.chunks(charge.limits.frame_batch.max(1)) {
+                outbox.messages(batch).await;
             }
         }
+        // The end must be told even if what was said on the way is damaged.
+        Err(error) => {
+            tracing::error!(task = %run.task, error = %Chain(&error), "the transcript can't be read");
+        }
     }
-    outbox.reports(&reports).await;
-    if over { Left::Nothing } else { Left::Blocked }
 }
 
 async fn unbegun(daemon: &Daemon, run: RunId, charge: &Charge, taken: bool) {

@@ -1,6 +1,7 @@
 //! The daemon as a process, against a small server that speaks its protocol.
 
 mod fake;
+mod waits;
 
 use fake::{Fake, Machine, assignment, in_directory, until};
 use serde_json::json;
