@@ -10,3 +10,4 @@ pub mod installation;
 mod kill;
 mod steps;
 mod story;
+mod up;
