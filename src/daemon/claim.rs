@@ -5,13 +5,16 @@
 
 use std::sync::Arc;
 
+use serde::Deserialize;
+use serde_json::Value;
+
 use super::enter;
 use super::lives::Phase;
 use super::run::Daemon;
 use super::state::RunId;
 use crate::client::api::Call;
 use crate::client::error::ClientError;
-use crate::wire::daemon::{Assignment, ClaimAnswer, ClaimRequest};
+use crate::wire::daemon::{Assignment, ClaimRequest};
 
 /// Claims until the daemon stops.
 pub async fn claims(daemon: Arc<Daemon>) {
@@ -41,7 +44,7 @@ pub async fn claims(daemon: Arc<Daemon>) {
                 (tries, open) = (0, None);
                 daemon.succeeded();
                 for assignment in tasks {
-                    begin(&daemon, assignment);
+                    take(&daemon, assignment);
                 }
             }
             Err(error) => {
@@ -77,12 +80,41 @@ impl Request {
         Self { key: format!("claim/{}", uuid::Uuid::now_v7()), body }
     }
 
-    async fn send(&self, daemon: &Daemon) -> Result<Vec<Assignment>, ClientError> {
+    async fn send(&self, daemon: &Daemon) -> Result<Vec<Value>, ClientError> {
         let wait = daemon.config.limits.claim_poll.duration();
         let call = Call::post("/api/daemon/tasks/claim", &self.body)?.key(self.key.clone()).waits(wait);
-        let answer: ClaimAnswer = daemon.api.call(call).await?;
+        let answer: Claimed = daemon.api.call(call).await?;
         Ok(answer.tasks)
     }
+}
+
+/// [`crate::wire::daemon::ClaimAnswer`], each assignment still to be read: one that can't be must not keep
+/// the others from being taken.
+#[derive(Debug, Deserialize)]
+struct Claimed {
+    tasks: Vec<Value>,
+}
+
+fn take(daemon: &Arc<Daemon>, assignment: Value) {
+    let claim = claim_of(&assignment);
+    match (serde_json::from_value(assignment), claim) {
+        (Ok(assignment), _) => begin(daemon, assignment),
+        (Err(error), Some(run)) => {
+            tracing::error!(task = %run.task, error = %error, "claimed an assignment that can't be read");
+            if daemon.lives.begin(run, "", Phase::Entering).is_some() {
+                let daemon = Arc::clone(daemon);
+                tokio::spawn(enter::refuse_unreadable(daemon, run, enter::Entry::Claimed, error));
+            }
+        }
+        // Nothing can be said of it; the server takes it back for want of a receipt.
+        (Err(error), None) => tracing::error!(error = %error, "claimed something that names no task"),
+    }
+}
+
+/// The claim that an assignment is of, readable or not.
+fn claim_of(assignment: &Value) -> Option<RunId> {
+    let task = serde_json::from_value(assignment["id"].clone()).ok()?;
+    Some(RunId { task, generation: serde_json::from_value(assignment["generation"].clone()).ok()? })
 }
 
 fn begin(daemon: &Arc<Daemon>, assignment: Assignment) {

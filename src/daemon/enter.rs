@@ -13,12 +13,16 @@ use super::state::{RunId, write_json};
 use super::supervisors;
 use crate::domain::directory::Place;
 use crate::execenv::directory::Inspected;
+use crate::execenv::identity;
 use crate::kernel::ids::DirectoryId;
 use crate::supervisor::frame::{Charge, Workplace};
 use crate::wire::daemon::{AssignedResource, Assignment, EndingReport, Grant, Report, ReportBody};
 
 /// The daemon's own reports count from here, out of the way of the run's journal, which counts from 1.
 const OWN_ORDINALS: u64 = 1 << 32;
+
+/// The failure reason of an assignment that isn't one.
+const IDENTITY: &str = "invalid_task_identity";
 
 /// How a task came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,7 +149,9 @@ async fn arrive(daemon: &Arc<Daemon>, assignment: &Assignment, entry: Entry, ask
         }
         Sent::Stale | Sent::Gone | Sent::Superseded => return Next::Forget,
     }
-    let resource = match own_directory(assignment, &daemon.config.daemon_id) {
+    let resource = match fit(daemon, assignment)
+        .and_then(|()| own_directory(assignment, &daemon.config.daemon_id))
+    {
         Ok(None) => return Next::Start(Box::new(charge(daemon, assignment, Workplace::Managed, None)), None),
         Ok(Some(resource)) => resource,
         Err(unfit) => {
@@ -231,6 +237,25 @@ async fn in_place(
     Ok(Next::Start(Box::new(charge), place))
 }
 
+/// What must hold before anything of a task is made on this machine.
+fn fit(daemon: &Daemon, assignment: &Assignment) -> Result<(), Unfit> {
+    identity::check(assignment)
+        .map_err(|flaw| Unfit { reason: IDENTITY.to_owned(), sentence: flaw.to_string() })?;
+    let offered = daemon
+        .registered
+        .borrow()
+        .iter()
+        .any(|known| known.runtimes.iter().any(|runtime| runtime.id == assignment.runtime_id));
+    if offered {
+        return Ok(());
+    }
+    let provider = &assignment.agent.provider;
+    Err(Unfit {
+        reason: "runtime_offline".to_owned(),
+        sentence: format!("this daemon doesn't offer the task's runtime (`{provider}`) any more"),
+    })
+}
+
 /// The directory of this daemon among the project's resources. Two, or a mode that this build can't do, are
 /// an error: choosing for the person could work in the wrong place.
 fn own_directory<'a>(
@@ -247,6 +272,10 @@ fn own_directory<'a>(
             .trim()
             .to_owned()
     };
+    if assignment.is_leader_task {
+        // It speaks for a squad and touches no code: nobody's directory is taken, or even looked at.
+        return Ok(None);
+    }
     let mut own = None;
     for resource in assignment.project_resources.iter().filter(|r| r.resource_type == "local_directory") {
         let daemon = text(resource, "daemon_id");
@@ -301,6 +330,7 @@ fn charge(
         slot: daemon.lives.slot(run),
         executable_dir: daemon.executable.parent().map(|p| p.display().to_string()).unwrap_or_default(),
         provider_program: program.and_then(|f| f.program.as_ref()).map(|p| p.display().to_string()),
+        temporary_base: daemon.config.environment.get("MULTICA_AGENT_TEMP_BASE").map(str::to_owned),
         limits: daemon.config.limits.clone(),
     }
 }
@@ -326,6 +356,18 @@ pub async fn acknowledge_cancel(daemon: &Daemon, run: RunId, ordinal: u64, direc
 async fn fail(daemon: &Daemon, run: RunId, entry: Entry, asked: &Asked, unfit: Unfit) {
     tracing::warn!(task = %run.task, reason = %unfit.reason, error = %unfit.sentence, "the task can't begin");
     fail_own(daemon, run, entry.ordinal(), asked.directory, unfit.reason, unfit.sentence).await;
+}
+
+/// Ends a task whose assignment can't be read: given again, it would be the same.
+pub async fn refuse_unreadable(daemon: Arc<Daemon>, run: RunId, entry: Entry, error: serde_json::Error) {
+    let sentence = format!("the assignment can't be read: {error}");
+    let asked = Asked::default();
+    if let Sent::Accepted(answer) = report(&daemon, run, entry, ReportBody::Receipt {}).await
+        && !is_over(&answer.status)
+    {
+        fail(&daemon, run, entry, &asked, Unfit { reason: IDENTITY.to_owned(), sentence }).await;
+    }
+    forget(&daemon, run);
 }
 
 /// Ends a task that has no supervisor to say it.

@@ -29,6 +29,8 @@ pub async fn inspect(daemon: &Daemon, path: &str) -> io::Result<Inspected> {
     spawn.arguments.push("__inspect-directory".into());
     spawn.stdin = Input::Bytes(serde_json::to_vec(&request)?);
     spawn.stderr = Output::Null;
+    // One that hangs is left to the system: the task goes on by its limit or a cancel.
+    spawn.bound = true;
     let environment = &daemon.config.environment.0;
     spawn.environment = ["PATH", "LANG", "TZ"]
         .iter()
@@ -42,12 +44,5 @@ pub async fn inspect(daemon: &Daemon, path: &str) -> io::Result<Inspected> {
         child.wait().await?;
         Ok(serde_json::from_slice(&bytes)?)
     };
-    let answered = tokio::time::timeout(daemon.config.limits.prepare.duration(), answered).await;
-    match answered {
-        Ok(answer) => answer,
-        Err(_) => {
-            child.kill_session().await;
-            Err(io::ErrorKind::TimedOut.into())
-        }
-    }
+    tokio::time::timeout(daemon.config.limits.prepare.duration(), answered).await?
 }

@@ -139,6 +139,11 @@ impl Lives {
         self.wait_until(|map| map.values().filter(|life| life.slot.is_some()).count() < slots).await;
     }
 
+    /// Waits until one is over.
+    pub async fn wait_for_end(&self, run: RunId) {
+        self.wait_until(|map| !map.contains_key(&run)).await;
+    }
+
     /// Waits until none is in a phase of which `of` says yes.
     pub async fn wait_without(&self, of: impl Fn(Phase) -> bool) {
         self.wait_until(|map| !map.values().any(|life| of(life.phase))).await;

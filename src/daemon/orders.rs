@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use tokio::sync::watch;
 
 use super::enter::{self, Entry, acknowledge_cancel, forget, own_ordinal};
 use super::inspect::inspect;
@@ -95,11 +96,11 @@ async fn promoted(daemon: Arc<Daemon>, run: RunId, position: i64) {
     if daemon.lives.phase_of(run) == Some(Phase::Waiting) {
         daemon.lives.end(run);
     }
-    let Some(cancel) = daemon.lives.begin(run, "", Phase::Entering) else { return };
+    let Some(cancel) = begin(&daemon, run).await else { return };
     let path = format!("/api/daemon/tasks/{}/assignment", run.task);
     let mut tries = 0;
     let assignment = loop {
-        match daemon.api.call::<Assignment>(Call::get(&path).query("generation", run.generation)).await {
+        match daemon.api.call::<Value>(Call::get(&path).query("generation", run.generation)).await {
             Ok(assignment) => break assignment,
             Err(error) if error.is_transient() => {
                 let wait = daemon.failed("assignment", &error, &mut tries);
@@ -111,8 +112,32 @@ async fn promoted(daemon: Arc<Daemon>, run: RunId, position: i64) {
             }
         }
     };
-    tracing::info!(task = %assignment.name, "promoted: the directory is its own");
-    enter::enter(daemon, assignment, Entry::Promoted { position }, cancel).await;
+    let entry = Entry::Promoted { position };
+    match serde_json::from_value::<Assignment>(assignment) {
+        Ok(assignment) => {
+            tracing::info!(task = %assignment.name, "promoted: the directory is its own");
+            enter::enter(daemon, assignment, entry, cancel).await;
+        }
+        Err(error) => {
+            tracing::error!(task = %run.task, error = %error, "promoted with an assignment that can't be read");
+            enter::refuse_unreadable(daemon, run, entry, error).await;
+        }
+    }
+}
+
+/// Begins the life of a promoted task. The word that it has to wait may still be on its way through this
+/// process: the server promotes faster than an answer is read.
+async fn begin(daemon: &Daemon, run: RunId) -> Option<watch::Receiver<Option<String>>> {
+    let begun = async {
+        loop {
+            if let Some(cancel) = daemon.lives.begin(run, "", Phase::Entering) {
+                return cancel;
+            }
+            daemon.lives.wait_for_end(run).await;
+        }
+    };
+    // After that the server has taken the promotion back for want of a receipt.
+    tokio::time::timeout(daemon.config.limits.claim_receipt.duration(), begun).await.ok()
 }
 
 async fn probe(daemon: Arc<Daemon>, order: OrderId, path: String) {

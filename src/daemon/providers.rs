@@ -114,6 +114,7 @@ async fn output_of(
         .map(|(name, value)| (name.into(), value.into()))
         .collect();
     spawn.stderr = Output::Null;
+    spawn.bound = true;
     let mut child = spawn.start().ok()?;
     let mut bytes = Vec::new();
     let mut stdout = child.stdout.take()?;
@@ -122,7 +123,6 @@ async fn output_of(
         read.is_ok() && child.wait().await.is_ok()
     };
     let answered = tokio::time::timeout(limits.version_wait.duration(), answered).await;
-    child.kill_session().await;
     matches!(answered, Ok(true)).then_some(bytes)
 }
 

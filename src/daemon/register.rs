@@ -55,7 +55,9 @@ pub async fn register(daemon: &Arc<Daemon>) -> Result<(), DaemonError> {
         daemon.api.post("/api/daemon/register", &body).await.map_err(DaemonError::Refused)?;
     daemon.succeeded();
     tracing::info!(workspace = %workspace, runtimes = registered.runtimes.len(), "registered");
-    daemon.registered.send_replace(Some(Registration { workspace, runtimes: registered.runtimes }));
+    // The answer also has those that this machine offered once.
+    let runtimes = registered.runtimes.into_iter().filter(|runtime| runtime.status != "offline").collect();
+    daemon.registered.send_replace(Some(Registration { workspace, runtimes }));
     Ok(())
 }
 

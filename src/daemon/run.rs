@@ -215,3 +215,32 @@ impl Daemon {
         self.connected.store(true, Ordering::Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S075: what is ours stays, what is torn is written again, what is another tool's is left alone.
+    #[test]
+    fn the_work_root_s_marker_is_written_where_none_stands_and_nobody_else_s_is_touched() {
+        let ours = serde_json::json!({"managed_by": crate::client::in_task::MANAGED_BY}).to_string();
+        let same = format!(" {ours}");
+        for (before, after) in [
+            (None, ours.as_str()),
+            (Some(same.as_str()), same.as_str()),
+            (Some("{\"managed_by\": \"mult"), ours.as_str()),
+            (Some(""), ours.as_str()),
+            (Some("{\"managed_by\":\"other\"}"), "{\"managed_by\":\"other\"}"),
+            (Some("[1]"), "[1]"),
+        ] {
+            let root = tempfile::tempdir().expect("a folder");
+            let path = root.path().join(crate::client::in_task::MARKER);
+            if let Some(before) = before {
+                std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+                std::fs::write(&path, before).expect("written");
+            }
+            mark_work_root(root.path());
+            assert_eq!(std::fs::read_to_string(&path).expect("read"), after, "{before:?}");
+        }
+    }
+}

@@ -205,24 +205,36 @@ pub(super) async fn left(daemon: &Daemon, run: RunId, traces: &Traces, outbox: &
         return Left::Unfinished { begun };
     }
     daemon.lives.phase(run, if over { Phase::Delivering } else { Phase::Waiting });
-    if over {
-        match spool::read_transcript(root, run.task, run.generation, limits) {
-            Ok(messages) => {
-                for batch in messages.chunks(limits.frame_batch.max(1)) {
-                    outbox.messages(batch).await;
-                }
-            }
-            // The end must be told even if what was said on the way is damaged.
-            Err(error) => {
-                tracing::error!(task = %run.task, error = %Chain(&error), "the transcript can't be read");
-            }
-        }
+    if !over {
+        outbox.reports(&reports).await;
+        return Left::Blocked;
     }
+    let limit = daemon.config.limits.transcript_drain.duration();
+    let told = tokio::time::timeout(limit, tell_transcript(run, traces, outbox)).await.is_ok();
+    // A directory and a slot hang on this word: it doesn't wait for one that only adds to the record.
     outbox.reports(&reports).await;
     if let Some(end) = reports.iter().find(|report| spool::is_terminal(&report.body)) {
         outbox.end(end, own_ordinal(jiff::Timestamp::now().as_microsecond())).await;
     }
-    if over { Left::Nothing } else { Left::Blocked }
+    if !told {
+        tell_transcript(run, traces, outbox).await;
+    }
+    Left::Nothing
+}
+
+async fn tell_transcript(run: RunId, traces: &Traces, outbox: &Outbox) {
+    let (root, limits) = (&traces.env_root, &traces.limits);
+    match spool::read_transcript(root, run.task, run.generation, limits) {
+        Ok(messages) => {
+            for batch in messages.chunks(limits.frame_batch.max(1)) {
+                outbox.messages(batch).await;
+            }
+        }
+        // The end must be told even if what was said on the way is damaged.
+        Err(error) => {
+            tracing::error!(task = %run.task, error = %Chain(&error), "the transcript can't be read");
+        }
+    }
 }
 
 async fn unbegun(daemon: &Daemon, run: RunId, charge: &Charge, taken: bool) {

@@ -28,34 +28,48 @@ pub async fn wait_for_lock(
     daemon: Arc<Daemon>,
     run: RunId,
     charge: Charge,
-    mut cancel: watch::Receiver<Option<String>>,
+    cancel: watch::Receiver<Option<String>>,
 ) {
     daemon.lives.phase(run, Phase::Waiting);
     tracing::info!(task = %charge.assignment.name, "a foreign program has the directory's lock");
     let retry = daemon.config.limits.lock_retry.duration();
-    let told = async {
+    let mut asked = cancel.clone();
+    let promoted = async {
         loop {
             while is_busy(&daemon, &charge).await {
                 tokio::time::sleep(retry).await;
             }
-            let Some(directory) = directory_of(&charge) else { return };
-            // A wait of its own each time: the same task may be blocked again later, and a refusal of the
-            // server is kept under its key.
-            let ordinal = own_ordinal(jiff::Timestamp::now().as_microsecond());
-            let body = ReportBody::DirectoryLock { directory, lock: LockReport::Free {} };
-            match send_own(&daemon, run, ordinal, body).await {
-                // The agent or this daemon has no slot for it now: nobody else would tell the server later.
-                Sent::Refused(error) if error.code() == NO_FREE_SLOT => tokio::time::sleep(retry).await,
-                Sent::Accepted(_) | Sent::Refused(_) | Sent::Stale | Sent::Gone | Sent::Superseded => return,
+            if !told_free(&daemon, run, &charge).await {
+                return;
             }
+            tokio::time::sleep(retry).await;
         }
     };
     tokio::select! {
         biased;
         // Who cancelled acknowledges it, see `orders`; the life is ended there.
-        _ = cancelled(&mut cancel) => {}
+        _ = cancelled(&mut asked) => {}
         // The record stays until the promotion starts it again, or a cancel ends it.
-        () = told => {}
+        () = promoted => {}
+        // It was promoted without that word.
+        () = ended(cancel.clone()) => {}
+    }
+}
+
+/// Waits until the life is over, or another one has begun.
+async fn ended(mut cancel: watch::Receiver<Option<String>>) {
+    while cancel.changed().await.is_ok() {}
+}
+
+/// Says that the lock is free; true when that has to be said again, because no slot is free to go on with.
+async fn told_free(daemon: &Daemon, run: RunId, charge: &Charge) -> bool {
+    let Some(directory) = directory_of(charge) else { return false };
+    // A wait of its own each time: the same task may be blocked again later.
+    let ordinal = own_ordinal(jiff::Timestamp::now().as_microsecond());
+    let body = ReportBody::DirectoryLock { directory, lock: LockReport::Free {} };
+    match send_own(daemon, run, ordinal, body).await {
+        Sent::Refused(error) => error.code() == NO_FREE_SLOT,
+        Sent::Accepted(_) | Sent::Stale | Sent::Gone | Sent::Superseded => false,
     }
 }
 
@@ -80,13 +94,8 @@ async fn ask(daemon: &Daemon, request: &TryLock) -> io::Result<Option<i32>> {
     spawn.stdin = Input::Bytes(serde_json::to_vec(request)?);
     spawn.stdout = Output::Null;
     spawn.stderr = Output::Null;
+    spawn.bound = true;
     let mut child = spawn.start()?;
     let limit = daemon.config.limits.prepare.duration();
-    match tokio::time::timeout(limit, child.wait()).await {
-        Ok(exit) => Ok(exit?.code),
-        Err(_) => {
-            child.kill_session().await;
-            Err(io::ErrorKind::TimedOut.into())
-        }
-    }
+    Ok(tokio::time::timeout(limit, child.wait()).await??.code)
 }

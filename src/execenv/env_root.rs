@@ -5,7 +5,7 @@
 
 use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::kernel::ids::TaskId;
@@ -13,7 +13,8 @@ use crate::process::lock::{self, Lock, Try};
 use crate::process::safe_file;
 
 const OWNER: &str = ".task_owner";
-const LOCK: &str = ".task_lock";
+/// The file on which an env root's lock lies.
+pub(super) const LOCK: &str = ".task_lock";
 const RUNS: &str = "runs";
 
 /// Why an env root can't be had.
@@ -139,6 +140,9 @@ impl EnvRoot {
         for (name, mode) in folders {
             let path = self.path.join(name);
             DirBuilder::new().recursive(true).mode(mode).create(&path).map_err(io("make", &path))?;
+            // One that is there already keeps its mode, and a narrow umask takes from the others'.
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode))
+                .map_err(io("set the mode of", &path))?;
         }
         Ok(())
     }

@@ -43,6 +43,8 @@ pub struct Facts<'a> {
     pub server_url: &'a str,
     /// The env root.
     pub env_root: &'a str,
+    /// Where temporary files go.
+    pub temporary: &'a str,
     /// The work directory.
     pub work_dir: &'a str,
     /// The daemon's local port.
@@ -83,9 +85,8 @@ pub fn build(base: impl IntoIterator<Item = (String, String)>, facts: &Facts<'_>
     set(&mut kept, "PATH", &path);
     set(&mut kept, "PWD", facts.work_dir);
     let assignment = facts.assignment;
-    let temporary = format!("{}/tmp", facts.env_root);
     for name in ["TMPDIR", "TMP", "TEMP"] {
-        set(&mut kept, name, &temporary);
+        set(&mut kept, name, facts.temporary);
     }
     for (name, value) in [
         ("MULTICA_TOKEN", assignment.auth_token.clone()),

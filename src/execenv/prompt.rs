@@ -7,9 +7,10 @@ use crate::wire::daemon::Assignment;
 
 /// Writes it; texts are quoted up to `max` bytes each.
 ///
-/// `brief` is given when the provider reads no brief file, or the file could not be extended.
+/// `brief` is given when the provider reads no brief file, or the file could not be extended; `forgotten`
+/// says that there was a session of this conversation that can't be gone on with.
 #[must_use]
-pub fn prompt(assignment: &Assignment, brief: Option<&str>, max: usize) -> String {
+pub fn prompt(assignment: &Assignment, brief: Option<&str>, forgotten: bool, max: usize) -> String {
     let mut out = String::new();
     if let Some(brief) = brief {
         let _ = writeln!(out, "{}\n", brief.trim_end());
@@ -40,6 +41,13 @@ pub fn prompt(assignment: &Assignment, brief: Option<&str>, max: usize) -> Strin
         for sentence in &assignment.left_out {
             let _ = writeln!(out, "- {}", inline(sentence));
         }
+    }
+    if forgotten {
+        out.push_str(
+            "\n## A fresh session\n\nYou have worked on this before, in a session that began in another \
+             directory and can't be gone on with. You remember nothing of it: read the comments, and look at \
+             what is there before you begin.\n",
+        );
     }
     let _ = writeln!(
         out,

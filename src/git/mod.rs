@@ -93,9 +93,6 @@ impl Git {
             Ok(Answer { exit: Some(exit), stdout })
         };
         let answer = tokio::time::timeout(self.timeout, asked).await;
-        if !matches!(&answer, Ok(Ok(Answer { exit: Some(_), .. }))) {
-            running.kill_session().await;
-        }
         answer.unwrap_or(Err(GitError::Timeout(self.timeout)))
     }
 
@@ -117,6 +114,7 @@ impl Git {
         ];
         spawn.environment = fixed.map(|(name, value)| (name.into(), value.into())).to_vec();
         spawn.stderr = Output::Null;
+        spawn.bound = true;
         Ok(spawn)
     }
 }

@@ -209,6 +209,7 @@ impl Sources {
             directory: task.claim().filter(|claim| claim.promoted).and_then(|claim| claim.directory),
             delivered_comment_ids: self.issue.comments.iter().map(|comment| comment.id.to_string()).collect(),
             leader_role_resolved: true,
+            is_leader_task: false,
             created_at: String::new(),
             dispatched_at: String::new(),
         }

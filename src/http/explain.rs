@@ -29,13 +29,17 @@ pub async fn of(app: &App, who: &Identity, id: TaskId) -> Result<api::Explanatio
     let names = Called::load(&app.store, &app.registry, &events).await?;
     let failed = state.status() == Status::Failed;
     let detail = if failed { last_word(app, &loaded).await? } else { None };
+    let since = since(&loaded, directory.as_ref());
+    let stalled =
+        jiff::SignedDuration::try_from(app.limits.stalled.duration()).unwrap_or(jiff::SignedDuration::MAX);
     let facts = Facts {
         directory: directory.as_ref().map(|directory| &directory.state),
         daemon: daemon(app, who.workspace, state).await?,
         agent: agent(app, who.workspace, state).await?,
         conversation: conversation(app, state).await?,
         ahead: ahead(app, who.workspace, state).await?,
-        since: since(&loaded, directory.as_ref()),
+        stalled: since.status.is_some_and(|at| app.world.now().duration_since(at) > stalled),
+        since,
         names: &names,
     };
     let mut explained = explain(state, &facts);

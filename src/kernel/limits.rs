@@ -80,12 +80,18 @@ pub struct Limits {
     pub lock_retry: Millis,
     /// Everything between the receipt and the agent's start, waits for directories aside.
     pub prepare: Millis,
+    /// Getting ready for longer than this is unusual, and said so: a directory may be on a file system that
+    /// doesn't answer.
+    pub stalled: Millis,
     /// An agent that says nothing for this long is stopped (`idle_watchdog`).
     pub idle_watchdog: Millis,
     /// One tool call may stay open this long.
     pub tool_watchdog: Millis,
     /// Between two flushes of transcript messages.
     pub transcript_flush: Millis,
+    /// The word of a run's end waits this long for its transcript to be told before it; what is left of the
+    /// transcript follows after it.
+    pub transcript_drain: Millis,
     /// First and longest wait between two tries of a report.
     pub report_retry_first: Millis,
     /// See `report_retry_first`.
@@ -214,9 +220,11 @@ impl Default for Limits {
             lock_wait: seconds(2),
             lock_retry: seconds(1),
             prepare: minutes(5),
+            stalled: seconds(60),
             idle_watchdog: minutes(30),
             tool_watchdog: minutes(120),
             transcript_flush: Millis(500),
+            transcript_drain: seconds(15),
             report_retry_first: Millis(250),
             report_retry_max: seconds(30),
             http_timeout: seconds(30),

@@ -68,6 +68,10 @@ pub struct Spawn {
     pub cgroup: Option<File>,
     /// Descriptors that it inherits under their numbers.
     pub inherited: Vec<OwnedFd>,
+    /// Whether it is killed, with its session's first group, when its [`Running`] is dropped before its
+    /// end was seen, and by itself when this process dies: for questions, which nobody needs answered any
+    /// more once the asker is gone.
+    pub bound: bool,
 }
 
 /// How a child ended.
@@ -96,6 +100,7 @@ pub struct Running {
     /// Its standard error, when piped.
     pub stderr: Option<ChildStderr>,
     child: Child,
+    bound: bool,
 }
 
 impl Running {
@@ -106,10 +111,13 @@ impl Running {
     pub async fn wait(&mut self) -> io::Result<Exit> {
         self.child.wait().await.map(Exit::from)
     }
+}
 
-    /// Kills it with everything in its session's first group, and takes its exit.
-    pub async fn kill_session(&mut self) {
-        if self.child.id().is_none() {
+/// What is bound ends with whoever asked, however that ended: answered, given up, cancelled. Nobody waits
+/// for its exit, because one that hangs in a system call takes its KILL only when the system lets it go.
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !self.bound || self.child.id().is_none() {
             return;
         }
         if let Ok(group) = i32::try_from(self.pid) {
@@ -119,7 +127,6 @@ impl Running {
                 nix::sys::signal::Signal::SIGKILL,
             );
         }
-        let _ = self.child.wait().await;
     }
 }
 
@@ -138,15 +145,17 @@ impl Spawn {
             own_session: true,
             cgroup: None,
             inherited: Vec::new(),
+            bound: false,
         }
     }
 
-    /// Starts it. It lives on when the answer is dropped.
+    /// Starts it. It lives on when the answer is dropped, unless it is bound.
     ///
     /// # Errors
     /// When the program can't be started: `NotFound` and `PermissionDenied` speak of the program or the cwd.
     pub fn start(self) -> io::Result<Running> {
         let mut command = Command::new(&self.program);
+        let bound = self.bound && self.own_session;
         command.args(&self.arguments).env_clear().envs(self.environment);
         let handle = match self.cwd {
             Cwd::Path(path) => {
@@ -161,7 +170,8 @@ impl Spawn {
         let kept: Vec<RawFd> = self.inherited.iter().map(AsRawFd::as_raw_fd).collect();
         let [cwd, cgroup] =
             [handle.as_ref().map(AsRawFd::as_raw_fd), self.cgroup.as_ref().map(AsRawFd::as_raw_fd)];
-        before_exec(&mut command, self.own_session, cwd, cgroup, kept);
+        let asker = bound.then(std::process::id);
+        before_exec(&mut command, self.own_session, asker, [cwd, cgroup], kept);
         let mut child = command.spawn()?;
         drop((handle, self.cgroup, self.inherited));
         if let (Input::Bytes(bytes), Some(mut pipe)) = (self.stdin, child.stdin.take()) {
@@ -172,7 +182,7 @@ impl Spawn {
             });
         }
         let Some(pid) = child.id() else { return Err(io::Error::other("the child has no number")) };
-        Ok(Running { pid, stdout: child.stdout.take(), stderr: child.stderr.take(), child })
+        Ok(Running { pid, stdout: child.stdout.take(), stderr: child.stderr.take(), child, bound })
     }
 }
 
@@ -189,13 +199,20 @@ impl Output {
 fn before_exec(
     command: &mut Command,
     own_session: bool,
-    cwd: Option<RawFd>,
-    cgroup: Option<RawFd>,
+    asker: Option<u32>,
+    [cwd, cgroup]: [Option<RawFd>; 2],
     kept: Vec<RawFd>,
 ) {
     let prepare = move || -> io::Result<()> {
         if own_session {
             nix::unistd::setsid()?;
+        }
+        if let Some(asker) = asker {
+            // The kernel forgets it when the child takes on another account.
+            nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL)?;
+            if u32::try_from(nix::unistd::getppid().as_raw()) != Ok(asker) {
+                return Err(nix::errno::Errno::ESRCH.into());
+            }
         }
         #[expect(unsafe_code, reason = "descriptors by number, after fork")]
         // SAFETY: plain system calls on integers; none allocates or takes a lock.

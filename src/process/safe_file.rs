@@ -181,6 +181,14 @@ impl Beneath {
         if file.metadata()?.is_file() { Ok(file) } else { Err(io::ErrorKind::InvalidInput.into()) }
     }
 
+    /// Opens a directory.
+    ///
+    /// # Errors
+    /// When it is none, isn't there, or the way leads out or over a link.
+    pub fn open_directory(&self, path: &str) -> io::Result<File> {
+        self.open(path, OFlag::O_DIRECTORY | OFlag::O_RDONLY | OFlag::O_NOFOLLOW, 0)
+    }
+
     /// Makes a directory that doesn't exist yet.
     ///
     /// # Errors

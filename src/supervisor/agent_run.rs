@@ -73,14 +73,12 @@ pub(super) async fn run(run: &mut Run, prompt: &str) -> Result<ReportBody, RunEr
 fn launch(run: &Run, prompt: &str) -> Result<Launch, agent::LaunchRefusal> {
     let assignment = &run.charge.assignment;
     let work_dir = run.work_dir();
-    // A session is the provider's memory of one directory: elsewhere it would speak of other files.
-    let same_place = assignment.prior_work_dir.as_deref().is_none_or(|prior| prior == work_dir);
     let request = LaunchRequest {
         prompt,
         work_dir: &work_dir,
         program: run.charge.provider_program.as_deref(),
         model: assignment.agent.model.as_deref(),
-        resume_session: assignment.prior_session_id.as_deref().filter(|_| same_place),
+        resume_session: run.session_to_resume(),
         custom_arguments: &assignment.agent.custom_args,
         command: assignment.agent.command.as_ref(),
         running_as_root: current_uid() == 0,
@@ -102,7 +100,7 @@ fn start(
         Err(error) => return Ok(Err(error)),
     };
     let name = program.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let Some(place) = &run.place else { return Err(RunError::Identity) };
+    let Some(place) = &run.place else { return Err(RunError::NoPlace) };
     let handle =
         place.handle.as_fd().try_clone_to_owned().map_err(RunError::system("keep the work directory"))?;
     let mut spawn = Spawn::new(program, Cwd::Handle(handle));

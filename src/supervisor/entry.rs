@@ -7,7 +7,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::finalize::finalize;
 use super::frame::Charge;
-use super::journal::{Entry, FinalizeStep};
+use super::journal::{Entry, FinalizeStep, latest};
 use super::prepare::{Opened, open_place};
 use super::recover::plan;
 use super::run::{Ended, Run, RunError};
@@ -73,6 +73,13 @@ async fn recover(run: &mut Run) -> Result<Ended, RunError> {
         ReportBody::Session { session_id } => Some(session_id.clone()),
         _ => None,
     });
+    let goes_on = latest(&run.entries).iter().find_map(|entry| match entry {
+        Entry::GoesOn { path } => Some(path.clone()),
+        _ => None,
+    });
+    if let Some(path) = goes_on {
+        run.go_on_in(&path);
+    }
     let Some(plan) = plan(&run.entries, run.world(), &run.ending()) else { return Ok(Ended::Reported) };
     run.control.state.send_replace("finalizing");
     let limits = run.charge.limits.clone();

@@ -6,6 +6,7 @@
 use super::journal::{Entry, FinalizeStep};
 use super::prepare::read_manifest;
 use super::run::{Run, RunError};
+use super::temporary;
 use crate::process::failpoint;
 use crate::process::safe_file::write_atomic;
 use crate::wire::daemon::ReportBody;
@@ -29,6 +30,7 @@ pub(super) async fn finalize(
                 run.restore()?;
             }
             FinalizeStep::RemoveSidecars => remove_sidecars(run, written)?,
+            FinalizeStep::RemoveTemporary => temporary::remove(&run.charge),
             FinalizeStep::ReportPlace => {
                 if run.place.is_some() {
                     let git = run.git_state().await;

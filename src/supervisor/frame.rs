@@ -69,6 +69,9 @@ pub struct Charge {
     pub executable_dir: String,
     /// The agent's program where the machine's configuration pins it.
     pub provider_program: Option<String>,
+    /// Where folders for agents' temporary files are made, if not in the env root; absolute.
+    #[serde(default)]
+    pub temporary_base: Option<String>,
     /// The bounds in force.
     pub limits: Limits,
 }

@@ -14,6 +14,11 @@ use crate::wire::daemon::ReportBody;
 pub enum Entry {
     /// A supervisor has begun on this claim; what stood before is over.
     Began {},
+    /// It goes on in the work directory of an earlier run.
+    GoesOn {
+        /// That directory.
+        path: String,
+    },
     /// What prepare will do, before it does the first of it.
     PreparePlan {
         /// The steps, in order.
@@ -94,6 +99,8 @@ pub enum FinalizeStep {
     EmptyTree,
     /// No context file of the run is left.
     RemoveSidecars,
+    /// The run's folder for temporary files outside of its env root is gone.
+    RemoveTemporary,
     /// The place's last state is in the spool.
     ReportPlace,
     /// The directory's lock is given up.

@@ -20,5 +20,6 @@ mod entry;
 mod finalize;
 mod prepare;
 mod run;
+mod temporary;
 
 pub use entry::{ENV_ROOT_TAKEN, RETRY_LATER, main};

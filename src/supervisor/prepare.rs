@@ -8,12 +8,14 @@ use tokio::time::{Instant, sleep, timeout};
 use super::frame::Workplace;
 use super::journal::{Entry, PrepareStep};
 use super::run::{Place, Run, RunError, manifest_in, wait_cancel};
+use super::temporary;
 use crate::domain::task::WorkPlace;
 use crate::execenv::brief::brief;
 use crate::execenv::brief_block::block;
-use crate::execenv::context;
+use crate::execenv::prior::Origin;
 use crate::execenv::prompt::prompt;
 use crate::execenv::sidecars::{BriefFile, Manifest};
+use crate::execenv::{context, identity};
 use crate::process::failpoint;
 use crate::process::lock::{self, Holder, Lock, Try};
 use crate::process::safe_file::{Beneath, device_and_inode, read_bounded, write_atomic};
@@ -50,15 +52,14 @@ pub(super) enum Opened {
 
 /// Does it.
 pub(super) async fn prepare(run: &mut Run) -> Result<Prepared, RunError> {
-    let assignment = &run.charge.assignment;
-    if assignment.agent.id != assignment.agent_id {
-        return Err(RunError::Identity);
-    }
-    if !assignment.auth_token.starts_with("mat_") {
-        return Err(RunError::Token);
-    }
+    // The daemon has looked too; whoever starts a supervisor, it starts no agent with a person's token.
+    identity::check(&run.charge.assignment)?;
     run.provider()?;
-    run.env_root.lay_out(run.directory().is_none())?;
+    temporary::check(&run.charge)?;
+    if run.directory().is_none() {
+        go_on(run)?;
+    }
+    run.env_root.lay_out(run.directory().is_none() && run.prior.is_none())?;
     failpoint::hit("laid-out");
     match open_place(run).await? {
         Opened::Busy(Holder { pid, program }) => {
@@ -75,15 +76,32 @@ pub(super) async fn prepare(run: &mut Run) -> Result<Prepared, RunError> {
         run.report(ReportBody::DirectoryLock { directory, lock: LockReport::Taken {} })?;
     }
     failpoint::hit("locked");
+    temporary::make(&run.charge)?;
     let limit = run.charge.limits.prepare.duration();
     timeout(limit, make_ready(run)).await.unwrap_or(Err(RunError::Timeout))
+}
+
+/// Goes on where the conversation's last run worked, if that was in an env root; else the run's own is
+/// marked as the conversation's.
+fn go_on(run: &mut Run) -> Result<(), RunError> {
+    if let Some(path) = run.charge.assignment.prior_work_dir.clone() {
+        run.go_on_in(&path);
+        if run.prior.is_some() {
+            return run.write(Entry::GoesOn { path }, true);
+        }
+    }
+    let origin = Origin::of(&run.charge.assignment);
+    origin.note(run.env_root.path()).map_err(RunError::system("mark the env root"))
 }
 
 /// Opens the place and takes its lock; waits a little for a foreign one.
 pub(super) async fn open_place(run: &mut Run) -> Result<Opened, RunError> {
     let work_dir = run.work_dir();
-    let handle = lock::open_directory(Path::new(&work_dir))
-        .map_err(|source| RunError::Directory { path: work_dir.clone(), source })?;
+    let opened = match &run.prior {
+        Some(prior) => prior.open(),
+        None => lock::open_directory(Path::new(&work_dir)),
+    };
+    let handle = opened.map_err(|source| RunError::Directory { path: work_dir.clone(), source })?;
     let identity = device_and_inode(&handle).map_err(RunError::system("identify the work directory"))?;
     let mut held = None;
     if let Workplace::InPlace { device, inode, path, .. } = &run.charge.workplace {
@@ -135,7 +153,7 @@ async fn make_ready(run: &mut Run) -> Result<Prepared, RunError> {
     let text = brief(&run.charge.assignment, limits.quoted_bytes);
     let file =
         run.provider()?.brief_file().map(|path| BriefFile { path: path.to_owned(), block: block(&text) });
-    let Some(place) = &run.place else { return Err(RunError::Identity) };
+    let Some(place) = &run.place else { return Err(RunError::NoPlace) };
     let identity =
         device_and_inode(&place.handle).map_err(RunError::system("identify the work directory"))?;
     let files = context::files(&run.charge.assignment);
@@ -147,12 +165,13 @@ async fn make_ready(run: &mut Run) -> Result<Prepared, RunError> {
     run.manifest = Some(manifest.clone());
     run.write(Entry::PreparePlan { steps: steps(&manifest) }, true)?;
     failpoint::hit("prepare-plan");
-    let Some(place) = &run.place else { return Err(RunError::Identity) };
+    let Some(place) = &run.place else { return Err(RunError::NoPlace) };
     manifest.write(&place.beneath, &run.folder, limits.brief_file_bytes)?;
     run.write(Entry::Prepared {}, false)?;
     failpoint::hit("prepared");
     let inline = if manifest.brief.is_some() { None } else { Some(text.as_str()) };
-    let prompt = prompt(&run.charge.assignment, inline, limits.quoted_bytes);
+    let forgotten = run.charge.assignment.prior_session_id.is_some() && run.session_to_resume().is_none();
+    let prompt = prompt(&run.charge.assignment, inline, forgotten, limits.quoted_bytes);
     run.report(ReportBody::Prepared {
         place: if run.directory().is_some() { WorkPlace::InPlace } else { WorkPlace::Managed },
         work_dir: run.work_dir(),

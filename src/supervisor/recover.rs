@@ -16,6 +16,8 @@ pub struct World {
     pub place_reported: bool,
     /// There is a manifest of context files.
     pub manifest: bool,
+    /// There is a folder for temporary files outside of the env root.
+    pub temporary: bool,
 }
 
 /// What to do.
@@ -43,6 +45,9 @@ pub fn plan(entries: &[Entry], world: World, ending: &EndingReport) -> Option<Pl
     let mut steps = vec![FinalizeStep::EmptyTree];
     if world.manifest {
         steps.push(FinalizeStep::RemoveSidecars);
+    }
+    if world.temporary {
+        steps.push(FinalizeStep::RemoveTemporary);
     }
     let touched = has(|entry| matches!(entry, Entry::PreparePlan { .. }));
     if touched && !world.place_reported && !world.terminal_reported {
@@ -112,6 +117,7 @@ mod tests {
         journal: Vec<Entry>,
         processes: bool,
         sidecars: bool,
+        temporary: bool,
         locked: bool,
         world: World,
         terminals: u32,
@@ -136,6 +142,7 @@ mod tests {
         vec![
             write(Entry::Began {}),
             Box::new(|m| m.locked = true),
+            Box::new(|m| (m.temporary, m.world.temporary) = (true, true)),
             Box::new(|m| m.world.manifest = true),
             write(Entry::PreparePlan { steps: Vec::new() }),
             Box::new(|m| m.sidecars = true),
@@ -150,6 +157,7 @@ mod tests {
             write(Entry::FinalizePlan { steps: Vec::new() }),
             Box::new(|m| m.sidecars = false),
             Box::new(|m| m.world.manifest = false),
+            Box::new(|m| (m.temporary, m.world.temporary) = (false, false)),
             Box::new(|m| m.world.place_reported = true),
             Box::new(|m| m.locked = false),
             Box::new(|m| {
@@ -164,10 +172,12 @@ mod tests {
         match step {
             FinalizeStep::EmptyTree => m.processes = false,
             FinalizeStep::RemoveSidecars => (m.sidecars, m.world.manifest) = (false, false),
+            FinalizeStep::RemoveTemporary => (m.temporary, m.world.temporary) = (false, false),
             FinalizeStep::ReportPlace => m.world.place_reported = true,
             FinalizeStep::Unlock => m.locked = false,
             FinalizeStep::ReportEnd => {
-                assert!(!m.processes && !m.sidecars && !m.locked, "the end is reported too soon: {m:?}");
+                let left = m.processes || m.sidecars || m.temporary || m.locked;
+                assert!(!left, "the end is reported too soon: {m:?}");
                 m.world.terminal_reported = true;
                 m.terminals += 1;
             }
@@ -193,7 +203,8 @@ mod tests {
                     second.steps.iter().for_each(|step| apply(&mut m, *step));
                     m.journal.push(Entry::Ended {});
                 }
-                assert!(!m.processes && !m.sidecars && !m.locked, "{died_after}/{died_again_after}: {m:?}");
+                let left = m.processes || m.sidecars || m.temporary || m.locked;
+                assert!(!left, "{died_after}/{died_again_after}: {m:?}");
                 assert_eq!(m.terminals, 1, "{died_after}/{died_again_after}");
                 assert_eq!(plan(&m.journal, m.world, &ending_of_test()), None);
             }

@@ -1,6 +1,7 @@
 //! One run from its claim of the env root to its end.
 
 use std::fs::File;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,17 +11,19 @@ use super::records::{FORMAT, Header, Records, RecordsError, mend};
 use super::recover::{World, cancelled_report, ending};
 use super::socket::{Control, Served, serve};
 use super::spool::{SPOOL, Spool, TRANSCRIPT, is_terminal};
-use super::{agent_run, finalize, prepare};
+use super::{agent_run, finalize, prepare, temporary};
 use crate::agent::Provider;
 use crate::domain::task::GitState;
 use crate::execenv::env_root::{EnvRoot, EnvRootError, make_for};
 use crate::execenv::environment;
+use crate::execenv::identity::IdentityFlaw;
+use crate::execenv::prior::{Origin, Prior};
 use crate::execenv::sidecars::{Manifest, SidecarError};
 use crate::git::Git;
 use crate::kernel::ids::DirectoryId;
 use crate::process::lock::Lock;
 use crate::process::owner::{BecomeError, become_account, current_uid};
-use crate::process::safe_file::Beneath;
+use crate::process::safe_file::{Beneath, device_and_inode};
 use crate::process::tree::{Tree, become_subreaper};
 use crate::process::{cgroup, failpoint, identity};
 use crate::wire::daemon::{EndingReport, Message, Report, ReportBody};
@@ -46,12 +49,12 @@ pub enum RunError {
     /// Context files.
     #[error("context files can't be written")]
     Sidecars(#[from] SidecarError),
-    /// The assignment names another agent than it holds.
-    #[error("the assignment doesn't name its agent")]
-    Identity,
-    /// The token isn't a task's: with another one the agent could do what its task may not.
-    #[error("the assignment holds no task token")]
-    Token,
+    /// The assignment isn't one.
+    #[error(transparent)]
+    Identity(#[from] IdentityFlaw),
+    /// The place isn't open where it must be.
+    #[error("the work directory isn't open")]
+    NoPlace,
     /// The provider isn't one of ours.
     #[error("the provider {provider} isn't known here")]
     Provider {
@@ -72,6 +75,12 @@ pub enum RunError {
         /// What the system said.
         #[source]
         source: std::io::Error,
+    },
+    /// The machine's configuration names no place for temporary files.
+    #[error("MULTICA_AGENT_TEMP_BASE is {base:?}, which is no absolute path")]
+    TemporaryBase {
+        /// What it says.
+        base: String,
     },
     /// Getting ready took too long.
     #[error("getting ready took too long")]
@@ -102,13 +111,15 @@ impl RunError {
             Self::EnvRoot(EnvRootError::Io { .. }) => "machine_error",
             Self::EnvRoot(_) => "env_root_taken",
             Self::Sidecars(SidecarError::Taken { .. }) => "context_file_taken",
-            Self::Identity | Self::Token => "invalid_task_identity",
+            Self::Identity(_) => "invalid_task_identity",
             Self::Provider { .. } => "agent_error.runtime_missing_executable",
             Self::Timeout => "timeout",
             Self::Become(_) | Self::Sidecars(_) | Self::Directory { .. } | Self::Replaced { .. } => {
                 "local_directory_error"
             }
-            Self::Records(_) | Self::System { .. } => "machine_error",
+            Self::Records(_) | Self::NoPlace | Self::TemporaryBase { .. } | Self::System { .. } => {
+                "machine_error"
+            }
         }
     }
 }
@@ -138,6 +149,8 @@ pub(super) struct Run {
     pub place: Option<Place>,
     /// What was planned to be written, when this supervisor planned it.
     pub manifest: Option<Manifest>,
+    /// The work directory of an earlier run in which this one goes on.
+    pub prior: Option<Prior>,
     pub session: Option<String>,
     pub agent: Option<(u32, u64)>,
     pub group: Option<File>,
@@ -203,6 +216,7 @@ impl Run {
             control,
             place,
             manifest,
+            prior: None,
             session,
             agent,
             group,
@@ -235,6 +249,7 @@ impl Run {
         let steps = vec![
             FinalizeStep::EmptyTree,
             FinalizeStep::RemoveSidecars,
+            FinalizeStep::RemoveTemporary,
             FinalizeStep::ReportPlace,
             FinalizeStep::Unlock,
             FinalizeStep::ReportEnd,
@@ -329,8 +344,28 @@ impl Run {
     pub fn work_dir(&self) -> String {
         match &self.charge.workplace {
             Workplace::InPlace { path, .. } => path.clone(),
-            Workplace::Managed => format!("{}/workdir", self.charge.env_root),
+            Workplace::Managed => match &self.prior {
+                Some(prior) => prior.path().display().to_string(),
+                None => format!("{}/workdir", self.charge.env_root),
+            },
         }
+    }
+
+    /// Takes the work directory of an earlier run, to go on in it, if it can be had.
+    pub fn go_on_in(&mut self, path: &str) {
+        let origin = Origin::of(&self.charge.assignment);
+        self.prior = Prior::take(Path::new(path), self.env_root.path(), &origin);
+    }
+
+    /// The provider's session to go on with. It is the memory of one directory: elsewhere, or where that
+    /// directory isn't known, it would speak of other files.
+    pub fn session_to_resume(&self) -> Option<&str> {
+        let assignment = &self.charge.assignment;
+        let session = assignment.prior_session_id.as_deref()?;
+        // Asked for by its name: opened, what stands there could hold us up.
+        let prior = std::fs::metadata(assignment.prior_work_dir.as_deref()?).ok()?;
+        let here = device_and_inode(&self.place.as_ref()?.handle).ok()?;
+        ((prior.dev(), prior.ino()) == here).then_some(session)
     }
 
     /// The provider.
@@ -359,6 +394,7 @@ impl Run {
             assignment: &charge.assignment,
             server_url: &charge.server_url,
             env_root: &charge.env_root,
+            temporary: &temporary::path(charge).display().to_string(),
             work_dir: &self.work_dir(),
             daemon_port: charge.daemon_port,
             slot: charge.slot,
@@ -392,6 +428,7 @@ impl Run {
             terminal_reported: self.reports.iter().any(|report| is_terminal(&report.body)),
             place_reported: now.iter().any(|report| matches!(report.body, ReportBody::Finalized { .. })),
             manifest: self.manifest_path().exists(),
+            temporary: temporary::is_there(&self.charge),
         }
     }
 

@@ -61,6 +61,8 @@ pub struct Task {
     pub session_id: Option<String>,
     /// The delivered branch.
     pub branch_name: Option<String>,
+    /// Where it worked, without what would tell an account's name.
+    pub relative_work_dir: Option<String>,
     /// What came of a completed one.
     pub result: Option<TaskResult>,
     /// What exactly went wrong with a failed one.

@@ -195,6 +195,9 @@ pub struct Assignment {
     pub delivered_comment_ids: Vec<String>,
     /// Always true.
     pub leader_role_resolved: bool,
+    /// Whether it leads a squad: then it works in no directory of anybody's. Never from this server.
+    #[serde(default)]
+    pub is_leader_task: bool,
     /// RFC 3339, seconds.
     pub created_at: String,
     /// RFC 3339, seconds.

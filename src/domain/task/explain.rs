@@ -67,6 +67,8 @@ pub struct Facts<'a> {
     pub ahead: u32,
     /// Since when.
     pub since: Since,
+    /// Whether it has stood so for longer than getting ready usually takes.
+    pub stalled: bool,
     /// What people call things.
     pub names: &'a dyn Names,
 }
@@ -239,6 +241,15 @@ fn dispatched(task: &Task, claim: &Claim, facts: &Facts<'_>) -> Explanation {
         )
     } else if let Some(blocked) = foreign_lock(task, facts) {
         (blocked, "that program lets the directory go; until then the task is parked".to_owned())
+    } else if claim.place.is_none() && facts.stalled {
+        commands.push("multica daemon logs".to_owned());
+        commands.push(format!("multica task cancel {}", task.name()));
+        (
+            "its place to work is still being made ready, unusually long: the directory's file system may \
+             not answer"
+                .to_owned(),
+            "the place is ready, or the time limit for that is over and the task fails".to_owned(),
+        )
     } else if claim.place.is_none() {
         (
             "its place to work is being made ready".to_owned(),

@@ -210,6 +210,7 @@ fn task_value(workspace: WorkspaceId, task: &Loaded<Task>, texts: &Texts, waits:
         directory_id: state.claim().and_then(|claim| claim.directory),
         session_id: state.claim().and_then(|claim| claim.session_id.clone()),
         branch_name,
+        relative_work_dir: work_dir(task).map(|path| shown_work_dir(workspace, state.id, path)),
         result,
         error,
         failure: reason.as_deref().and_then(in_words),
@@ -258,4 +259,48 @@ fn for_public_clients(facts: &Queued, retry_of: Option<TaskId>) -> Map<String, V
         "is_leader_task": false, "delivered_comment_ids": [], "chat_session_id": null,
         "autopilot_run_id": null,
     }))
+}
+
+fn work_dir(task: &Loaded<Task>) -> Option<&str> {
+    task.events.iter().rev().find_map(|envelope| match &envelope.event {
+        Event::Task(TaskEvent::Prepared(e)) => Some(e.work_dir.as_str()),
+        _ => None,
+    })
+}
+
+/// A work directory without what would tell an account's name: from the workspace on where it is the
+/// task's own, else from the home on, else its last part.
+fn shown_work_dir(workspace: WorkspaceId, id: TaskId, path: &str) -> String {
+    let path = path.replace('\\', "/");
+    let own = format!("{workspace}/{}/workdir", id.key());
+    if path.ends_with(&format!("/{own}")) {
+        return own;
+    }
+    let in_a_home = ["/Users/", "/home/", "C:/Users/"].iter().find_map(|homes| path.strip_prefix(homes));
+    let shown = match in_a_home.map(|from_account| from_account.split_once('/').unwrap_or_default().1) {
+        Some("") => "~",
+        Some(rest) => rest,
+        None => path.rsplit('/').next().unwrap_or_default(),
+    };
+    shown.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S052: what the server shows of an env root is what the daemon made of the same id.
+    #[test]
+    fn a_work_directory_is_shown_without_the_account_s_name() {
+        let id: TaskId = "0190aaaa-0000-7000-8000-0123456789ab".parse().unwrap();
+        let workspace = WorkspaceId(uuid::Uuid::nil());
+        let shown = |path: &str| shown_work_dir(workspace, id, path);
+        let own = format!("{workspace}/0123456789ab/workdir");
+        assert_eq!(shown(&format!("/home/ada/multica_workspaces/{own}")), own);
+        assert_eq!(shown(&format!("C:\\Users\\ada\\work\\{}", own.replace('/', "\\"))), own);
+        assert_eq!(shown("/home/ada/code/game"), "code/game");
+        assert_eq!(shown("C:\\Users\\ada\\code"), "code");
+        assert_eq!(shown("/srv/secret/game"), "game");
+        assert_eq!((shown("/home/ada"), shown("/home/ada/")), ("~".to_owned(), "~".to_owned()));
+    }
 }

@@ -112,8 +112,16 @@ async fn assignments(app: &App, who: &Identity, done: &Committed) -> Result<Vec<
     for claimed in done.result["tasks"].as_array().into_iter().flatten() {
         let task: TaskId = serde_json::from_value(claimed["id"].clone())?;
         let generation: u32 = serde_json::from_value(claimed["generation"].clone())?;
-        // A claim that was taken back since isn't in a repeated answer any more.
-        tasks.extend(build(app, who.workspace, task, generation).await?);
+        match build(app, who.workspace, task, generation).await {
+            // A claim that was taken back since isn't in a repeated answer any more.
+            Ok(assignment) => tasks.extend(assignment),
+            // It stays so however often it is asked for: the others of this claim must not wait for it.
+            Err(error @ (ApiError::NotFound(_) | ApiError::Unfoldable { .. })) => {
+                let chain = crate::kernel::error_chain::Chain(&error).to_string();
+                tracing::error!(task = %task, error = %chain, "a claimed task's assignment can't be built");
+            }
+            Err(error) => return Err(error),
+        }
     }
     Ok(tasks)
 }

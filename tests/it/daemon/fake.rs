@@ -1,10 +1,11 @@
 //! A server that speaks the daemon protocol, and a machine with a daemon on it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use std::time::Instant;
 
 use axum::Router;
 use axum::body::Bytes;
@@ -16,20 +17,22 @@ use serde_json::{Value, json};
 use crate::support::waiting::{eventually, pace};
 
 pub const WORKSPACE: &str = "0190aaaa-0000-7000-8000-000000000001";
-const RUNTIME: &str = "0190aaaa-0000-7000-8000-000000000002";
+pub const RUNTIME: &str = "0190aaaa-0000-7000-8000-000000000002";
 const LIMITS: &str = r#"{"claim_poll":200,"order_poll":100,"heartbeat":200,"report_retry_first":10,
-    "report_retry_max":100,"kill_grace":300,"lock_wait":100,"lock_retry":50,"transcript_flush":20,"http_timeout":5000}"#;
+    "report_retry_max":100,"kill_grace":300,"transcript_drain":300,"lock_wait":100,"lock_retry":50,"transcript_flush":20,"http_timeout":5000}"#;
 
 #[derive(Default)]
 struct Inner {
     offered: Vec<Value>,
     claimed: HashMap<String, Value>,
-    calls: Vec<(String, String)>,
+    calls: Vec<(String, String, Instant)>,
     reports: Vec<(String, String, String, Value)>,
     messages: Vec<(String, Value)>,
     orders: Vec<Value>,
+    ordered: i64,
     failures: HashMap<String, (u16, u32)>,
     refusals: HashMap<String, (u16, &'static str)>,
+    silent: HashSet<String>,
     assignments: HashMap<String, Value>,
     largest: HashMap<String, usize>,
     queue: bool,
@@ -105,6 +108,11 @@ impl Fake {
         task
     }
 
+    /// What is given for a task when its assignment is asked for again.
+    pub fn assign(&self, task: &str, assignment: Value) {
+        self.lock().assignments.insert(task.to_owned(), assignment);
+    }
+
     /// Answers those who want to enter a directory that they have to wait.
     pub fn queue(&self) {
         self.lock().queue = true;
@@ -120,10 +128,30 @@ impl Fake {
         self.lock().refusals.insert(path.to_owned(), (status, code));
     }
 
-    pub fn order(&self, body: Value) {
+    /// Answers calls of a path as ever again.
+    pub fn allow(&self, path: &str) {
+        let mut inner = self.lock();
+        inner.refusals.remove(path);
+        inner.failures.remove(path);
+        inner.silent.remove(path);
+    }
+
+    /// Never answers calls of a path.
+    pub fn silence(&self, path: &str) {
+        self.lock().silent.insert(path.to_owned());
+    }
+
+    /// Gives an order, and says its position.
+    pub fn order(&self, body: Value) -> i64 {
         let mut inner = self.lock();
         let position = inner.orders.len() as i64 + 100;
         inner.orders.push(json!({"id": uuid::Uuid::now_v7(), "position": position, "body": body}));
+        position
+    }
+
+    /// Up to where the daemon has the orders.
+    pub fn ordered(&self) -> i64 {
+        self.lock().ordered
     }
 
     /// The bytes of the largest request to a path.
@@ -133,12 +161,18 @@ impl Fake {
 
     /// The idempotency keys of the calls of a path, in order.
     pub fn keys(&self, path: &str) -> Vec<String> {
-        self.lock().calls.iter().filter(|(p, _)| p == path).map(|(_, key)| key.clone()).collect()
+        self.lock().calls.iter().filter(|call| call.0 == path).map(|call| call.1.clone()).collect()
+    }
+
+    /// When a path was called.
+    pub fn times(&self, path: &str) -> Vec<Instant> {
+        self.lock().calls.iter().filter(|call| call.0 == path).map(|call| call.2).collect()
     }
 
     /// The paths of all writes but heartbeats, in order.
     pub fn calls(&self) -> Vec<String> {
-        self.lock().calls.iter().map(|(path, _)| path.clone()).filter(|p| !p.ends_with("heartbeat")).collect()
+        let inner = self.lock();
+        inner.calls.iter().map(|call| call.0.clone()).filter(|path| !path.ends_with("heartbeat")).collect()
     }
 
     /// The kinds of the accepted reports of a task, in order.
@@ -162,7 +196,7 @@ impl Fake {
     fn respond(&self, method: &Method, path: &str, query: &str, key: &str, body: &Value) -> (u16, Value) {
         let mut inner = self.lock();
         if *method == Method::POST {
-            inner.calls.push((path.to_owned(), key.to_owned()));
+            inner.calls.push((path.to_owned(), key.to_owned(), Instant::now()));
         }
         if let Some((status, code)) = inner.refusals.get(path) {
             return (*status, json!({"error": "refused", "code": code}));
@@ -201,6 +235,7 @@ impl Inner {
                     .find_map(|pair| pair.strip_prefix("after="))
                     .and_then(|text| text.parse().ok())
                     .unwrap_or(0);
+                self.ordered = after;
                 let open: Vec<&Value> =
                     self.orders.iter().filter(|o| o["position"].as_i64() > Some(after)).collect();
                 let last = open.last().and_then(|o| o["position"].as_i64()).unwrap_or(after);
@@ -252,6 +287,9 @@ async fn answer(
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
     let query = uri.query().unwrap_or_default();
     let (status, answer) = fake.respond(&method, uri.path(), query, &key, &body);
+    if fake.lock().silent.contains(uri.path()) {
+        std::future::pending::<()>().await;
+    }
     let idle = answer["tasks"] == json!([]) || answer["orders"] == json!([]);
     if idle && status == 200 {
         // The long poll's wait, shortened: an idle daemon must not spin.
@@ -266,18 +304,26 @@ pub struct Machine {
     arguments: Vec<String>,
     child: Option<tokio::process::Child>,
     url: String,
+    more: Vec<(&'static str, String)>,
 }
 
 impl Machine {
     pub fn start(fake: &Fake, arguments: &[&str]) -> Self {
+        Self::with(fake, arguments, Vec::new())
+    }
+
+    /// One with some of its environment set otherwise.
+    pub fn with(fake: &Fake, arguments: &[&str], more: Vec<(&'static str, String)>) -> Self {
         let home = tempfile::tempdir().expect("a home");
         let arguments = arguments.iter().map(|a| (*a).to_owned()).collect();
         // As root, directories of root are open to agents only where the machine's owner says so.
         std::fs::create_dir_all(home.path().join(".multica")).expect("made");
-        let allowed = json!({"allowed_directories": [home.path().join("repo")]});
+        let allowed = json!({"allowed_directories": [home.path().join("repo"), home.path().join("other")]});
         std::fs::write(home.path().join(".multica/config.json"), allowed.to_string()).expect("written");
-        std::fs::create_dir(home.path().join("repo")).expect("made");
-        let mut machine = Self { home, arguments, child: None, url: fake.url.clone() };
+        for directory in ["repo", "other"] {
+            std::fs::create_dir(home.path().join(directory)).expect("made");
+        }
+        let mut machine = Self { home, arguments, child: None, url: fake.url.clone(), more };
         machine.start_again(fake);
         machine
     }
@@ -287,7 +333,8 @@ impl Machine {
         let mut command = tokio::process::Command::new(assert_cmd::cargo::cargo_bin("multica"));
         command.args(["daemon", "start", "--foreground", "--health-port", "0", "--workspaces-root"]);
         command.arg(self.work_root()).args(&self.arguments);
-        command.env_clear().envs(self.environment()).env("MULTICA_SERVER_URL", &fake.url);
+        command.env_clear().envs(self.environment()).envs(self.more.iter().cloned());
+        command.env("MULTICA_SERVER_URL", &fake.url);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).kill_on_drop(true);
         self.child = Some(command.spawn().expect("started"));
     }
@@ -313,6 +360,11 @@ impl Machine {
     /// A directory that agents may work in.
     pub fn repo(&self) -> PathBuf {
         self.home.path().join("repo")
+    }
+
+    /// Another one.
+    pub fn other(&self) -> PathBuf {
+        self.home.path().join("other")
     }
 
     pub fn work_root(&self) -> PathBuf {

@@ -2,6 +2,7 @@
 
 mod damage;
 mod fake;
+mod waits;
 
 use fake::{Fake, Machine, assignment, in_directory, until};
 use serde_json::json;

@@ -1,6 +1,6 @@
 //! Many tasks, few directories, several daemons: never two in one directory, first come first served.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::process::{Child, Stdio};
 use std::time::Duration;
@@ -165,6 +165,9 @@ fn assert_first_come_first_served(installation: &Installation) {
     let mut arrived: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut promoted: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut inside: BTreeMap<String, String> = BTreeMap::new();
+    // On a machine with too much to do a promotion may be taken back for want of a receipt: such a task
+    // keeps its place, the next goes on, and it stands in neither order.
+    let mut taken_back: BTreeSet<String> = BTreeSet::new();
     for entry in whole_feed(installation) {
         let kind = entry["type"].as_str().unwrap();
         if !kind.starts_with("directory.") {
@@ -178,6 +181,11 @@ fn assert_first_come_first_served(installation: &Installation) {
                 let other = inside.insert(directory.clone(), task.clone());
                 assert_eq!(other, None, "two hold one directory by the log");
             }
+            "directory.queued" if inside.get(&directory) == Some(&task) => {
+                inside.remove(&directory);
+                taken_back.insert(task);
+                continue;
+            }
             "directory.released" => assert_eq!(inside.remove(&directory), Some(task.clone())),
             _ => {}
         }
@@ -189,5 +197,8 @@ fn assert_first_come_first_served(installation: &Installation) {
     }
     assert_eq!(inside, BTreeMap::new(), "a directory is still held");
     assert_eq!(arrived.len(), DIRECTORIES, "each directory had a queue");
+    for order in arrived.values_mut().chain(promoted.values_mut()) {
+        order.retain(|task| !taken_back.contains(task));
+    }
     assert_eq!(arrived, promoted, "in each directory the order of arrival is the order of promotion");
 }

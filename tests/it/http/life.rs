@@ -155,3 +155,71 @@ async fn each_event_names_who_did_it_not_who_passed_it_on() {
     "#);
     scene.finish().await;
 }
+
+/// S264: what is said of a claim that was taken back doesn't disturb the next one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_claim_given_back_too_late_does_not_disturb_the_next_one() {
+    let short = multica::kernel::limits::Millis(300);
+    let limits = multica::kernel::limits::Limits { claim_receipt: short, ..super::client::limits() };
+    let scene = Scene::on(super::client::Served::with(limits).await).await;
+    let task = scene.issue("One").await;
+    assert_eq!(scene.claim(1).await[0]["generation"], 1);
+    crate::support::eventually(std::time::Duration::from_secs(20), || async {
+        scene.status(&task).await == "queued"
+    })
+    .await;
+    assert_eq!(scene.claim(1).await[0]["generation"], 2);
+    scene.report(&task, 2, 1, "receipt", json!({})).await.is(200);
+    scene.report(&task, 1, 1, "return", json!({"reason": "daemon_restarted"})).await;
+    let refused = scene.report(&task, 1, 2, "receipt", json!({})).await;
+    assert_eq!(refused.problem(409), "stale_generation");
+    let shown = scene.served.get(&format!("/api/tasks/{task}")).await.is(200);
+    assert_eq!((&shown["status"], &shown["generation"]), (&json!("dispatched"), &json!(2)), "{shown:#}");
+    scene.report(&task, 2, 3, "start", json!({})).await.is(200);
+    scene.finish().await;
+}
+
+/// S280: a daemon that offers something else from now on loses nothing of what it runs.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_set_of_runtimes_leaves_what_runs_alone() {
+    let scene = Scene::new().await;
+    let (task, generation) = scene.running("One").await;
+    let mut other = registration(&scene.served, scene.machine, scene.incarnation);
+    other["runtimes"] = json!([{"type": "codex", "name": "Codex", "version": "2"}]);
+    other["capabilities"] = json!(["directory-queue-v1"]);
+    let answer = scene.served.post("/api/daemon/register", &other).await.is(200);
+    let status = |provider: &str| {
+        let all = answer["runtimes"].as_array().unwrap();
+        all.iter().find(|runtime| runtime["provider"] == provider).unwrap()["status"].clone()
+    };
+    assert_eq!((status("codex"), status("command")), (json!("online"), json!("offline")));
+    let orphans = format!("/api/daemon/runtimes/{}/recover-orphans", scene.runtime);
+    scene.served.post(&orphans, &json!({})).await.is(200);
+    assert_eq!(scene.status(&task).await, "running");
+    scene.report(&task, generation, 10, "complete", json!({"output": "x"})).await.is(200);
+    // The next task of the runtime that is gone waits for it, and says so.
+    let next = scene.issue("Two").await;
+    let explained = scene.served.get(&format!("/api/tasks/{next}/explain")).await.is(200);
+    assert!(explained["causes"].to_string().contains("doesn't offer"), "{explained:#}");
+    scene.finish().await;
+}
+
+/// A task whose issue can't be read any more is left out of a claim; the others of it are given.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_that_can_not_be_built_keeps_no_other_from_being_given() {
+    let scene = Scene::new().await;
+    let broken = scene.issue("Broken").await;
+    let whole = scene.issue("Whole").await;
+    let issue = scene.served.get(&format!("/api/tasks/{broken}")).await.is(200)["issue_id"].clone();
+    let gone = format!(
+        "update es.events set stream_id = gen_random_uuid() where stream_id = '{}'",
+        issue.as_str().unwrap()
+    );
+    scene.served.db.superuser().await.batch_execute(&gone).await.unwrap();
+    let claimed = scene.claim(2).await;
+    let ids: Vec<_> = claimed.iter().map(|task| task["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, [whole.as_str()]);
+    // The log was changed behind the program's back: it isn't whole, and isn't looked at again.
+    scene.served.shutdown.cancel();
+    scene.served.serving.await.unwrap().unwrap();
+}

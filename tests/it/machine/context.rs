@@ -201,3 +201,24 @@ async fn a_failed_prepare_leaves_the_directory_as_it_was() {
 fn names(root: &Path) -> Vec<String> {
     picture(root).into_keys().map(|path| path.display().to_string()).filter(|name| !name.is_empty()).collect()
 }
+
+/// S095: the brief has the context of the project that the issue is in, and of none without one.
+#[tokio::test]
+async fn the_brief_has_the_context_of_the_issue_s_project() {
+    let mut with = world(KEEP);
+    with.charge.assignment.project_description = "All doors open.".to_owned();
+    let resource_ref: Map<String, Value> =
+        [("url".to_owned(), json!("https://example.org/doors.git"))].into_iter().collect();
+    let (id, resource_type) = (ResourceId(Uuid::from_u128(7)), "github_repo".to_owned());
+    with.charge.assignment.project_resources =
+        vec![AssignedResource { id, resource_type, resource_ref, label: None }];
+    with.run().await;
+    let brief = keep(&with, "AGENTS.md");
+    for wanted in ["## Project Context", "Doors", "All doors open.", "https://example.org/doors.git"] {
+        assert!(brief.contains(wanted), "{wanted} in {brief}");
+    }
+    let mut without = world(KEEP);
+    without.charge.assignment.project_id = None;
+    without.run().await;
+    assert!(!keep(&without, "AGENTS.md").contains("Project Context"));
+}

@@ -81,3 +81,18 @@ fn of_many_that_claim_at_once_exactly_one_gets_it() {
             .all(|e| matches!(e, EnvRootError::Busy { .. }))
     );
 }
+
+/// S064: a folder that is there already is as private as one that is made.
+#[test]
+fn folders_have_their_modes_whatever_was_there() {
+    use std::os::unix::fs::PermissionsExt;
+    let root = tempfile::tempdir().expect("tempdir");
+    let claimed = EnvRoot::claim(root.path(), task(1)).expect("claim");
+    for name in ["multica-config", "tmp"] {
+        fs::create_dir(root.path().join(name)).expect("mkdir");
+        fs::set_permissions(root.path().join(name), fs::Permissions::from_mode(0o755)).expect("chmod");
+    }
+    claimed.lay_out(true).expect("laid out");
+    let mode = |name: &str| fs::metadata(root.path().join(name)).expect("there").permissions().mode() & 0o777;
+    assert_eq!(["multica-config", "tmp", "workdir", "logs"].map(mode), [0o700, 0o700, 0o755, 0o755]);
+}

@@ -6,4 +6,5 @@ mod deaths;
 mod env_root;
 mod locks;
 mod paths;
+mod providers;
 mod world;

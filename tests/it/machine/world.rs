@@ -306,6 +306,7 @@ fn charge(root: &Path, script: &str) -> Charge {
             directory: None,
             delivered_comment_ids: Vec::new(),
             leader_role_resolved: true,
+            is_leader_task: false,
             created_at: String::new(),
             dispatched_at: String::new(),
         },
@@ -320,6 +321,7 @@ fn charge(root: &Path, script: &str) -> Charge {
         slot: 0,
         executable_dir: "/nowhere/bin".to_owned(),
         provider_program: None,
+        temporary_base: None,
         limits: Limits {
             kill_grace: Millis(500),
             lock_wait: Millis(200),

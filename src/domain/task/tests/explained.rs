@@ -25,6 +25,7 @@ fn facts_of(directory: Option<&Directory>, bits: u32) -> Facts<'_> {
         conversation: on(7).then_some(TaskId(id(90))),
         ahead: bits % 3,
         since: Since::default(),
+        stalled: on(8),
         names: &NoNames,
     }
 }
@@ -85,11 +86,22 @@ fn a_cancelled_task_that_still_holds_its_directory_says_so() {
     assert!(explanation.ends_when.is_some());
 }
 
+/// a task whose directory doesn't answer is told from one that has only just begun.
+#[test]
+fn a_task_that_gets_ready_for_too_long_is_said_to_be_stalled() {
+    let task = given(dispatched()).state();
+    let causes = |bits: u32| explain(&task, &facts_of(None, bits)).causes;
+    assert!(causes(0b111).iter().any(|cause| cause.sentence == "its place to work is being made ready"));
+    let stalled = explain(&task, &facts_of(None, 0b1_0000_0111));
+    assert!(stalled.causes.iter().any(|cause| cause.sentence.contains("unusually long")), "{stalled:?}");
+    assert!(stalled.commands.contains(&"multica task cancel GAME-12#3".to_owned()), "{stalled:?}");
+}
+
 proptest! {
     #[test]
     fn every_reachable_state_is_explained_and_never_unknown(
         numbers in proptest::collection::vec((0_usize..19, 1_u32..3), 0..30),
-        bits in 0_u32..256,
+        bits in 0_u32..512,
         queue in 0_usize..4,
     ) {
         let queues = [
