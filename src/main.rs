@@ -34,7 +34,10 @@ fn main() -> ExitCode {
     }
     let limits = match system::limits(std::env::var("MULTICA_LIMITS").ok().as_deref()) {
         Ok(limits) => limits,
-        Err(error) => return failed(&error, &error.next_step()),
+        Err(error) => {
+            let words: Vec<OsString> = std::env::args_os().collect();
+            return cli::fail(&error, "limits", &error.next_step(), cli::wants_json(&words));
+        }
     };
     match cli::parse(std::env::args_os()) {
         Ok(role) => runtime.block_on(play(role, limits)),
@@ -52,41 +55,59 @@ async fn play(role: Role, limits: Limits) -> ExitCode {
         }
         Role::Daemon(common, start) => match cli::daemon_config(&common, &start, limits) {
             Ok(config) => run_daemon(config, &common, start.log_to_file).await,
-            Err(error) => cli::report(&error, false),
+            Err(error) => cli::report(&error, common.wants_json()),
         },
         Role::Server(common, args) => run_server(&common, &args).await,
         Role::Up(common, args) => match up::run(&common, &args, limits).await {
             Ok(code) => code,
-            Err(error) => failed(&error, &error.next_step()),
+            Err(error) => cli::fail(&error, "up", &error.next_step(), common.wants_json()),
         },
     }
 }
 
-fn failed(error: &dyn std::error::Error, next_step: &str) -> ExitCode {
-    anstream::eprintln!("error: {}", Chain(error));
-    anstream::eprintln!("Next: {next_step}");
-    ExitCode::FAILURE
+/// Why a role that stays can't start or go on, apart from what the role itself says.
+#[derive(Debug, thiserror::Error)]
+enum RoleError {
+    #[error("{0} is no address")]
+    Address(String),
+    #[error("{0} can be reached from elsewhere, and this server speaks plain HTTP")]
+    Exposed(IpAddr),
+    #[error("can't open {path}")]
+    Log {
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error("a newer process of this daemon has registered; this one stops")]
+    Superseded,
+}
+
+impl RoleError {
+    fn fail(&self, common: &Common) -> ExitCode {
+        let (code, step) = match self {
+            Self::Address(_) => ("usage", "Give one like 127.0.0.1."),
+            Self::Exposed(_) => {
+                ("not_loopback", "Put TLS in front of it and say so with --behind-tls, or bind to 127.0.0.1.")
+            }
+            Self::Log { .. } => ("file", "Check the path and its permissions."),
+            Self::Superseded => ("daemon_superseded", "Look at it: `multica daemon list`."),
+        };
+        cli::fail(self, code, step, common.wants_json())
+    }
 }
 
 async fn run_server(common: &Common, args: &ServerArgs) -> ExitCode {
     system::log::to_terminal(common.debug);
     let Ok(address) = args.bind.parse::<IpAddr>() else {
-        anstream::eprintln!("error: {} is no address", args.bind);
-        return ExitCode::FAILURE;
+        return RoleError::Address(args.bind.clone()).fail(common);
     };
     if !address.is_loopback() && !args.behind_tls {
-        anstream::eprintln!(
-            "error: {address} can be reached from elsewhere, and this server speaks plain HTTP"
-        );
-        anstream::eprintln!(
-            "Next: put TLS in front of it and say so with --behind-tls, or bind to 127.0.0.1."
-        );
-        return ExitCode::FAILURE;
+        return RoleError::Exposed(address).fail(common);
     }
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     match system::server(variable, SocketAddr::new(address, args.port), Vec::new()).await {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => failed(&error, &error.next_step()),
+        Err(error) => cli::fail(&error, "server", &error.next_step(), common.wants_json()),
     }
 }
 
@@ -105,9 +126,8 @@ fn reap(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
 async fn run_daemon(config: DaemonConfig, common: &Common, to_file: bool) -> ExitCode {
     if to_file {
         let path = daemon::control::log_path(&config.state_dir);
-        if let Err(error) = system::log::to_file(path.clone(), common.debug, &config.limits) {
-            anstream::eprintln!("error: can't open {}: {error}", path.display());
-            return ExitCode::FAILURE;
+        if let Err(source) = system::log::to_file(path.clone(), common.debug, &config.limits) {
+            return RoleError::Log { path, source }.fail(common);
         }
     } else {
         system::log::to_terminal(common.debug);
@@ -130,15 +150,11 @@ async fn run_daemon(config: DaemonConfig, common: &Common, to_file: bool) -> Exi
     });
     match daemon::run(config, asked).await {
         Ok(Ended::Stopped { .. }) => ExitCode::SUCCESS,
-        Ok(Ended::Superseded) => {
-            anstream::eprintln!("error: a newer process of this daemon has registered; this one stops");
-            anstream::eprintln!("Next: look at it: `multica daemon list`.");
-            ExitCode::FAILURE
-        }
+        Ok(Ended::Superseded) => RoleError::Superseded.fail(common),
         Err(error) => {
             // Also where `daemon logs` looks.
             tracing::error!(error = %Chain(&error), "the daemon ends");
-            failed(&error, &error.next_step())
+            cli::fail(&error, "daemon", &error.next_step(), common.wants_json())
         }
     }
 }

@@ -15,8 +15,8 @@ use std::sync::Arc;
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::domain::{Actor, Envelope, Event, NewContent, Refusal, StreamKey};
-use crate::kernel::ids::{CommandId, CorrelationId, EventId, WorkspaceId};
+use crate::domain::{Actor, ActorKind, Envelope, Event, NewContent, Refusal, StreamKey};
+use crate::kernel::ids::{AgentId, CommandId, CorrelationId, EventId, WorkspaceId};
 use jiff::Timestamp;
 
 /// Why a decision stopped.
@@ -142,12 +142,35 @@ pub struct NewEvent {
     pub stream: StreamKey,
     /// What happened.
     pub event: Event,
+    /// Who did it, where that isn't who sent the command.
+    pub doer: Option<Doer>,
 }
 
 impl NewEvent {
-    /// An event for that stream.
+    /// An event for that stream, by who sent the command.
     pub fn new(stream: StreamKey, event: impl Into<Event>) -> Self {
-        Self { stream, event: event.into() }
+        Self { stream, event: event.into(), doer: None }
+    }
+}
+
+/// Somebody other than who sent the command, whose doing an event of it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Doer {
+    /// An agent: its daemon only passes on what it said.
+    Agent(AgentId),
+    /// The server, by a rule of its own: what follows from what was reported or asked.
+    Rule(&'static str),
+}
+
+impl Doer {
+    /// The actor of the event; it came by the command's way.
+    #[must_use]
+    pub fn actor(self, sent: &Actor) -> Actor {
+        let (kind, id) = match self {
+            Self::Agent(agent) => (ActorKind::Agent, agent.to_string()),
+            Self::Rule(name) => (ActorKind::System, name.to_owned()),
+        };
+        Actor { kind, id, via: sent.via }
     }
 }
 

@@ -3,7 +3,7 @@
 //! Invariants: only a task whose agent and daemon have a free slot and whose daemon is online is
 //! promoted; those passed over keep their place; promotion is one command with what freed the directory.
 
-use super::decision::{Decided, Decision, Halt, View};
+use super::decision::{Decided, Decision, Doer, Halt, View};
 use super::draft::Draft;
 use super::load;
 use crate::domain::directory::DirectoryCommand;
@@ -84,7 +84,9 @@ pub fn promote(
     };
     let agent_slot = draft.take_number(&agent_prefix, agent.facts.max_concurrent_tasks)?.unwrap_or(0);
     let daemon_slot = draft.take_number(&daemon_prefix, daemon_slots)?.unwrap_or(0);
-    draft.tell_directory(directory, DirectoryCommand::Promote { task })?;
-    draft.tell_task(task, TaskCommand::Promote { directory, agent_slot, daemon_slot })?;
+    draft.done_by(Doer::Rule("promotion"), |draft| {
+        draft.tell_directory(directory, DirectoryCommand::Promote { task })?;
+        draft.tell_task(task, TaskCommand::Promote { directory, agent_slot, daemon_slot })
+    })?;
     Ok(true)
 }

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::decision::{Decided, Halt, NewEvent, View};
+use super::decision::{Decided, Doer, Halt, NewEvent, View};
 use crate::domain::directory::{self, Directory, DirectoryCommand, DirectoryEvent};
 use crate::domain::task::{self, Phase, Task, TaskCommand, TaskEvent};
 use crate::domain::{Event, Impossible, NewContent, StreamKey};
@@ -34,6 +34,7 @@ pub struct Draft<'v> {
     freed: BTreeSet<Uuid>,
     taken: BTreeSet<String>,
     gone: BTreeSet<String>,
+    doer: Option<Doer>,
     decided: Decided,
 }
 
@@ -49,6 +50,7 @@ impl<'v> Draft<'v> {
             freed: BTreeSet::new(),
             taken: BTreeSet::new(),
             gone: BTreeSet::new(),
+            doer: None,
             decided: Decided::default(),
         }
     }
@@ -217,7 +219,22 @@ impl<'v> Draft<'v> {
 
     /// Keeps an event.
     pub fn push(&mut self, stream: StreamKey, event: impl Into<Event>) {
-        self.decided.events.push(NewEvent::new(stream, event));
+        self.decided.events.push(NewEvent { doer: self.doer, ..NewEvent::new(stream, event) });
+    }
+
+    /// Takes steps whose events are somebody else's doing than the command's sender.
+    ///
+    /// # Errors
+    /// Those of the steps.
+    pub fn done_by<T>(
+        &mut self,
+        doer: Doer,
+        steps: impl FnOnce(&mut Self) -> Result<T, Halt>,
+    ) -> Result<T, Halt> {
+        let before = self.doer.replace(doer);
+        let done = steps(self);
+        self.doer = before;
+        done
     }
 
     /// Keeps a text that a kept event refers to.

@@ -5,7 +5,7 @@
 //!
 //! Not here: which outcome (`task_report`, `task_sweep`).
 
-use super::decision::Halt;
+use super::decision::{Doer, Halt};
 use super::directory_promote::promote_first;
 use super::draft::Draft;
 use super::load;
@@ -66,7 +66,7 @@ pub fn fail(draft: &mut Draft<'_>, id: TaskId, failure: Failure<'_>) -> Result<(
     if !retry(draft, &before, failure.reason, failure.retry)? {
         back_to_todo(draft, before.facts.issue, id)?;
         if let Some(last_word) = failure.last_word {
-            comment(draft, &before, "system", last_word);
+            comment(draft, &before, "system", last_word)?;
         }
     }
     Ok(())
@@ -87,8 +87,11 @@ fn retry(draft: &mut Draft<'_>, ended: &Task, reason: &str, by: TaskId) -> Resul
     }
     let run = draft.next_run(facts.issue)?;
     let trigger = Trigger::Retry { of: ended.id, reason: reason.to_owned() };
-    draft.tell_task(ended.id, TaskCommand::MarkRetried { by })?;
-    draft.tell_task(by, TaskCommand::Queue(Queued { run, attempt, trigger, ..facts.clone() }))?;
+    let queued = Queued { run, attempt, trigger, ..facts.clone() };
+    draft.done_by(Doer::Rule("retry"), |draft| {
+        draft.tell_task(ended.id, TaskCommand::MarkRetried { by })?;
+        draft.tell_task(by, TaskCommand::Queue(queued))
+    })?;
     draft.note_taken(format!("pending/{}/{}", facts.issue, facts.agent));
     Ok(true)
 }
@@ -106,7 +109,10 @@ pub fn back_to_todo(draft: &mut Draft<'_>, issue: IssueId, because_of: TaskId) -
             to: "todo".to_owned(),
             because_of: Some(because_of),
         });
-        draft.push(StreamKey::new(Family::Issue, issue), event);
+        return draft.done_by(Doer::Rule("back_to_todo"), |draft| {
+            draft.push(StreamKey::new(Family::Issue, issue), event);
+            Ok(())
+        });
     }
     Ok(())
 }
@@ -138,7 +144,7 @@ pub fn complete(
         && !matches!(before.phase, Phase::Ended { .. })
         && !has_commented(draft, &done)?
     {
-        comment(draft, &done, "comment", last_word);
+        comment(draft, &done, "comment", last_word)?;
     }
     Ok(())
 }
@@ -151,7 +157,8 @@ fn has_commented(draft: &Draft<'_>, task: &Task) -> Result<bool, Halt> {
     }))
 }
 
-fn comment(draft: &mut Draft<'_>, task: &Task, kind: &str, last_word: &LastWord) {
+/// Writes the agent's last word as its comment: the daemon only passes it on.
+fn comment(draft: &mut Draft<'_>, task: &Task, kind: &str, last_word: &LastWord) -> Result<(), Halt> {
     let parent = match &task.facts.trigger {
         Trigger::Comment { comment } => Some(*comment),
         Trigger::Assignment | Trigger::Rerun { .. } | Trigger::Retry { .. } => None,
@@ -164,8 +171,11 @@ fn comment(draft: &mut Draft<'_>, task: &Task, kind: &str, last_word: &LastWord)
         parent,
         task: Some(task.id),
     });
-    draft.push(StreamKey::new(Family::Issue, task.facts.issue), event);
-    draft.attach(&last_word.body);
+    draft.done_by(Doer::Agent(task.facts.agent), |draft| {
+        draft.push(StreamKey::new(Family::Issue, task.facts.issue), event);
+        draft.attach(&last_word.body);
+        Ok(())
+    })
 }
 
 /// Frees the directory of an ended task's claim, or its place in the queue, and promotes the next.

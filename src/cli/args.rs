@@ -53,6 +53,14 @@ pub struct Common {
     pub debug: bool,
 }
 
+impl Common {
+    /// Whether a program reads.
+    #[must_use]
+    pub fn wants_json(&self) -> bool {
+        self.output == Format::Json
+    }
+}
+
 /// How results are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Format {
@@ -179,7 +187,7 @@ pub struct DaemonStart {
     #[arg(long, value_name = "DIR")]
     pub workspaces_root: Option<PathBuf>,
     /// Tasks at once [env: MULTICA_DAEMON_MAX_CONCURRENT_TASKS].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_concurrent_tasks: Option<u32>,
     /// The local port for health and stop; the next free one is taken if it is in use.
     #[arg(long, value_name = "PORT")]

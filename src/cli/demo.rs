@@ -8,11 +8,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::client::api::{Api, Call, segment};
 use crate::client::error::ClientError;
 use crate::client::feed::{Feed, FeedItem};
+use crate::wire::api::{Issue, Project, Task};
 
 /// What the demo needs to know.
 #[derive(Debug, Clone)]
@@ -126,8 +128,8 @@ pub async fn run(api: &Api, demo: &Demo<'_>) -> Result<Outcome, DemoError> {
 async fn play(api: &Api, demo: &Demo<'_>, screen: &Screen) -> Result<Outcome, DemoError> {
     // With the daemon there, it looks at the directory that is attached.
     let runtime = command_runtime(api, demo.daemon_id).await?;
-    let project = api
-        .post::<Value>(
+    let project: Project = api
+        .post(
             "/api/projects",
             &json!({
                 "title": "Demo",
@@ -143,7 +145,6 @@ async fn play(api: &Api, demo: &Demo<'_>, screen: &Screen) -> Result<Outcome, De
             }),
         )
         .await?;
-    let project = text(&project, "id")?;
     let mut agents = BTreeMap::new();
     for name in ["writer", "checker"] {
         let command = json!({"program": "sh", "arguments": ["-c", SCRIPT], "prompt": "stdin"});
@@ -153,22 +154,22 @@ async fn play(api: &Api, demo: &Demo<'_>, screen: &Screen) -> Result<Outcome, De
     let mut keys = Vec::new();
     for (index, (title, agent, description)) in ISSUES.into_iter().enumerate() {
         let body = json!({
-            "title": title, "description": description, "project_id": project,
+            "title": title, "description": description, "project_id": project.id,
             "assignee_type": "agent", "assignee_id": agents.get(agent),
         });
-        keys.push(text(&api.post::<Value>("/api/issues", &body).await?, "identifier")?);
+        keys.push(api.post::<Issue>("/api/issues", &body).await?.identifier);
         if index == 0 {
             // The first has the directory before the others come, so that they have something to wait for.
-            tasks_when(api, screen, |tasks| tasks.iter().any(|task| status(task) == "running")).await?;
+            tasks_when(api, screen, |tasks| tasks.iter().any(|task| task.status == "running")).await?;
         }
     }
     tasks_when(api, screen, |tasks| tasks.iter().filter(|task| is_parked(task)).count() == 3).await?;
     let doomed = format!("{}#1", keys[2]);
-    api.post::<Value>(&format!("/api/tasks/{}/cancel", segment(&doomed)), &json!({})).await?;
+    api.post::<Task>(&format!("/api/tasks/{}/cancel", segment(&doomed)), &json!({})).await?;
     let tasks =
         tasks_when(api, screen, |tasks| tasks.len() == ISSUES.len() && tasks.iter().all(is_over)).await?;
     let verified = api.post::<Value>("/api/verify", &json!({})).await?;
-    let count = |wanted: &str| tasks.iter().filter(|task| status(task) == wanted).count();
+    let count = |wanted: &str| tasks.iter().filter(|task| task.status == wanted).count();
     let findings = verified["findings"].as_array().ok_or(DemoError::Answer { field: "findings" })?;
     Ok(Outcome {
         completed: count("completed"),
@@ -198,16 +199,19 @@ async fn command_runtime(api: &Api, daemon: &str) -> Result<String, DemoError> {
 /// Between two looks at a fact.
 const POLL: Duration = Duration::from_millis(100);
 
+/// `GET /api/tasks`.
+#[derive(Deserialize)]
+struct Listed {
+    tasks: Vec<Task>,
+}
+
 async fn tasks_when(
     api: &Api,
     screen: &Screen,
-    fact: impl Fn(&[Value]) -> bool,
-) -> Result<Vec<Value>, DemoError> {
+    fact: impl Fn(&[Task]) -> bool,
+) -> Result<Vec<Task>, DemoError> {
     loop {
-        let mut answer = api.call::<Value>(Call::get("/api/tasks").query("limit", 50)).await?;
-        let Value::Array(tasks) = answer["tasks"].take() else {
-            return Err(DemoError::Answer { field: "tasks" });
-        };
+        let Listed { tasks } = api.call(Call::get("/api/tasks").query("limit", 50)).await?;
         screen.show(&tasks);
         if fact(&tasks) {
             return Ok(tasks);
@@ -220,16 +224,12 @@ fn text(value: &Value, field: &'static str) -> Result<String, DemoError> {
     value[field].as_str().map(ToOwned::to_owned).ok_or(DemoError::Answer { field })
 }
 
-fn status(task: &Value) -> &str {
-    task["status"].as_str().unwrap_or_default()
+fn is_parked(task: &Task) -> bool {
+    task.status == "waiting_local_directory"
 }
 
-fn is_parked(task: &Value) -> bool {
-    status(task) == "waiting_local_directory"
-}
-
-fn is_over(task: &Value) -> bool {
-    matches!(status(task), "completed" | "failed" | "cancelled")
+fn is_over(task: &Task) -> bool {
+    matches!(task.status.as_str(), "completed" | "failed" | "cancelled")
 }
 
 /// Shows tasks as bars on a terminal; elsewhere the feed's lines are enough.
@@ -261,20 +261,20 @@ impl Screen {
         }
     }
 
-    fn show(&self, tasks: &[Value]) {
+    fn show(&self, tasks: &[Task]) {
         let Some(bars) = &self.bars else { return };
         let Ok(mut rows) = self.rows.lock() else { return };
-        let mut tasks: Vec<&Value> = tasks.iter().collect();
-        tasks.sort_by_key(|task| task["name"].as_str().unwrap_or_default().to_owned());
+        let mut tasks: Vec<&Task> = tasks.iter().collect();
+        tasks.sort_by(|one, other| one.name.cmp(&other.name));
         for task in tasks {
-            let name = task["name"].as_str().unwrap_or_default();
-            let bar = rows.entry(name.to_owned()).or_insert_with(|| {
+            let name = &task.name;
+            let bar = rows.entry(name.clone()).or_insert_with(|| {
                 let bar = bars.add(ProgressBar::new_spinner());
                 bar.enable_steady_tick(POLL);
                 bar
             });
-            bar.set_style(style(status(task)));
-            bar.set_prefix(format!("{name:<10} {:<8}", task["agent_name"].as_str().unwrap_or_default()));
+            bar.set_style(style(&task.status));
+            bar.set_prefix(format!("{name:<10} {:<8}", task.agent_name));
             bar.set_message(message(task));
             if is_over(task) && !bar.is_finished() {
                 bar.abandon();
@@ -290,12 +290,12 @@ impl Screen {
     }
 }
 
-fn message(task: &Value) -> String {
-    let wait = &task["waiting"];
-    match (status(task), wait["holder_name"].as_str()) {
+fn message(task: &Task) -> String {
+    let holder = task.waiting.as_ref().and_then(|waiting| waiting.holder_name.as_ref());
+    match (task.status.as_str(), holder) {
         ("waiting_local_directory", Some(holder)) => format!("parked: {holder} has the directory"),
         ("waiting_local_directory", None) => "parked".to_owned(),
-        ("failed", _) => format!("failed: {}", task["failure_reason"].as_str().unwrap_or_default()),
+        ("failed", _) => format!("failed: {}", task.failure_reason.as_deref().unwrap_or_default()),
         (other, _) => other.to_owned(),
     }
 }

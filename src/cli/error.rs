@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::output::as_sentence;
 use crate::client::config::ConfigError;
 use crate::client::error::ClientError;
 use crate::client::in_task::TaskContext;
@@ -51,6 +52,9 @@ pub enum CliError {
         /// Ids and names.
         candidates: Vec<String>,
     },
+    /// A command line that means nothing.
+    #[error("{0}")]
+    CommandLine(CommandLine),
     /// Flags that don't go together, or one that is missing.
     #[error("{0}")]
     Usage(UsageError),
@@ -85,6 +89,36 @@ pub enum CliError {
         /// How many.
         findings: usize,
     },
+}
+
+/// What the parser says of a command line, in its words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandLine {
+    problem: String,
+    tips: Vec<String>,
+}
+
+impl CommandLine {
+    /// Reads what is printed for people: a paragraph, tips, the usage.
+    #[must_use]
+    pub fn of(error: &clap::Error) -> Self {
+        use clap::error::ErrorKind::{DisplayHelpOnMissingArgumentOrSubcommand, MissingSubcommand};
+        if matches!(error.kind(), DisplayHelpOnMissingArgumentOrSubcommand | MissingSubcommand) {
+            return Self { problem: "a verb is missing".to_owned(), tips: Vec::new() };
+        }
+        let text = error.render().to_string();
+        let mut paragraphs = text.split("\n\n");
+        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let problem = words(paragraphs.next().unwrap_or_default().trim_start_matches("error:"));
+        let tips = text.lines().filter_map(|line| line.trim().strip_prefix("tip:")).map(words).collect();
+        Self { problem, tips }
+    }
+}
+
+impl std::fmt::Display for CommandLine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.problem)
+    }
 }
 
 /// See [`CliError::Usage`].
@@ -155,7 +189,7 @@ impl CliError {
             Self::NotSignedIn => "not_signed_in",
             Self::Unknown { .. } => "not_found",
             Self::Ambiguous { .. } => "ambiguous",
-            Self::Usage(_) => "usage",
+            Self::CommandLine(_) | Self::Usage(_) => "usage",
             Self::NoRuntime { .. } => "no_runtime",
             Self::Daemon(_) => "daemon",
             Self::File { .. } => "file",
@@ -171,10 +205,7 @@ impl CliError {
         if let Self::Client(ClientError::Refused(refused)) = self {
             return refused.sentence.clone();
         }
-        let text = Chain(self).to_string();
-        let mut characters = text.chars();
-        let head: String = characters.next().map(|c| c.to_uppercase().collect()).unwrap_or_default();
-        format!("{head}{}.", characters.as_str())
+        as_sentence(&Chain(self).to_string())
     }
 
     /// What to do now.
@@ -182,14 +213,9 @@ impl CliError {
     pub fn next_step(&self) -> String {
         match self {
             Self::Client(error) => client_step(error),
-            Self::Config(ConfigError::ProfileInTask(context) | ConfigError::NoTaskToken(context))
-            | Self::NoTaskToken(context)
-            | Self::InTask { context, .. } => context.next_step(),
-            Self::Config(ConfigError::NoHome) => "Set HOME to your home directory.".to_owned(),
-            Self::Config(ConfigError::Form { .. }) => {
-                "Mend the file, or move it away and sign in again.".to_owned()
-            }
-            Self::Config(_) | Self::File { .. } => "Check the path and its permissions.".to_owned(),
+            Self::NoTaskToken(context) | Self::InTask { context, .. } => context.next_step(),
+            Self::Config(error) => error.next_step(),
+            Self::File { .. } => "Check the path and its permissions.".to_owned(),
             Self::NoServer => {
                 "Start one with `multica up`, or name it: `multica login --server-url URL --token TOKEN`."
                     .to_owned()
@@ -200,7 +226,8 @@ impl CliError {
             Self::Usage(UsageError::PathNotUtf8) => {
                 "Rename the directory, or attach it by a symlink whose path is UTF-8.".to_owned()
             }
-            Self::Usage(_) => "See the verb's --help.".to_owned(),
+            Self::CommandLine(CommandLine { tips, .. }) if !tips.is_empty() => tips.join("; "),
+            Self::CommandLine(_) | Self::Usage(_) => "See the verb's --help.".to_owned(),
             Self::NoRuntime { found, .. } if found.is_empty() => {
                 "Start a daemon: `multica daemon start`.".to_owned()
             }

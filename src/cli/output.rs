@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use jiff::Timestamp;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::args::Format;
 use super::error::CliError;
+use crate::client::error::ClientError;
 use crate::kernel::text::is_steering;
 
 /// After this long without an answer, a person is shown that something is going on.
@@ -18,6 +20,8 @@ const HEADER: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 const NEXT: Style = AnsiColor::Cyan.on_default();
+/// Stands around a status in a table while it is laid out: it takes no room, and no cell of ours has it.
+const AROUND: char = '\u{2060}';
 
 /// Where results go.
 #[derive(Debug, Clone, Copy)]
@@ -51,10 +55,7 @@ impl Out {
         if rows.is_empty() {
             return line(&format!("{DIM}{empty}{DIM:#}"));
         }
-        let text = table(headers, rows);
-        let (head, body) = text.split_once('\n').unwrap_or((&text, ""));
-        line(&format!("{HEADER}{head}{HEADER:#}"))?;
-        line(body)
+        line(&coloured(headers, rows))
     }
 
     /// One thing: the JSON, or a field a line.
@@ -64,21 +65,27 @@ impl Out {
         }
         let width = fields.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
         for (name, value) in fields.iter().filter(|(_, value)| !value.is_empty()) {
-            let indented = value.replace('\n', &format!("\n{:width$}  ", ""));
-            line(&format!("{HEADER}{name:width$}{HEADER:#}  {indented}"))?;
+            let indented = plain(value).replace('\n', &format!("\n{:width$}  ", ""));
+            let style = if *name == "STATUS" { of_status(value) } else { Style::new() };
+            line(&format!("{HEADER}{name:width$}{HEADER:#}  {style}{indented}{style:#}"))?;
         }
         Ok(())
     }
 
     /// Something was done: the JSON, or a sentence.
     pub fn done(&self, json: &Value, sentence: &str) -> Result<(), CliError> {
-        if self.is_json() { self.json(json) } else { line(sentence) }
+        if self.is_json() { self.json(json) } else { line(&plain(sentence)) }
     }
 
     /// JSON with two spaces.
     pub fn json(&self, json: &Value) -> Result<(), CliError> {
         let text = serde_json::to_string_pretty(json).map_err(|e| CliError::Output(e.into()))?;
         line(&escaped(&text))
+    }
+
+    /// A time as people say it; empty where there is none.
+    pub fn since(&self, at: Option<Timestamp>) -> String {
+        at.map(|at| relative(self.now, at)).unwrap_or_default()
     }
 
     /// A time as people say it: `3m ago`.
@@ -104,10 +111,21 @@ pub fn note(text: &str) {
 
 /// Prints why a verb failed.
 pub fn failure(error: &CliError, json: bool) {
+    told(&error.sentence(), &error.code(), &error.next_step(), json);
+}
+
+/// A chain of causes as a sentence.
+pub fn as_sentence(text: &str) -> String {
+    let mut characters = text.chars();
+    let head: String = characters.next().map(|c| c.to_uppercase().collect()).unwrap_or_default();
+    format!("{head}{}.", characters.as_str())
+}
+
+/// Says what went wrong and what to do now, as the reader wants it.
+pub fn told(sentence: &str, code: &str, step: &str, json: bool) {
     let mut err = anstream::stderr().lock();
-    let (sentence, step) = (error.sentence(), error.next_step());
     let written = if json {
-        let value = serde_json::json!({"error": sentence, "code": error.code(), "next_step": step});
+        let value = serde_json::json!({"error": sentence, "code": code, "next_step": step});
         writeln!(err, "{}", escaped(&value.to_string()))
     } else {
         writeln!(err, "{ERROR}error:{ERROR:#} {}", plain(&sentence))
@@ -128,6 +146,47 @@ pub async fn patiently<T>(what: &str, work: impl Future<Output = T>) -> T {
     let done = work.await;
     spinner.finish_and_clear();
     done
+}
+
+/// How a status looks: what runs and what went well, what waits, what went wrong, what is over or away.
+fn of_status(word: &str) -> Style {
+    let colour = match word {
+        "running" | "completed" | "online" | "done" | "in_progress" | "working" => AnsiColor::Green,
+        "deferred"
+        | "queued"
+        | "dispatched"
+        | "waiting_local_directory"
+        | "in_review"
+        | "draining"
+        | "unreachable" => AnsiColor::Yellow,
+        "failed" | "dead" | "blocked" => AnsiColor::Red,
+        "cancelled" | "offline" | "archived" => return DIM,
+        _ => return Style::new(),
+    };
+    colour.on_default()
+}
+
+/// A table whose head and whose statuses stand out. Where no terminal reads, or NO_COLOR is set, what it
+/// is printed with takes the colours out.
+fn coloured(headers: &[&str], mut rows: Vec<Vec<String>>) -> String {
+    let status = headers.iter().position(|header| *header == "status");
+    for row in &mut rows {
+        for (index, cell) in row.iter_mut().enumerate() {
+            *cell = plain(cell);
+            cell.retain(|c| c != AROUND);
+            if Some(index) == status {
+                *cell = format!("{AROUND}{cell}{AROUND}");
+            }
+        }
+    }
+    let text = table(headers, rows);
+    let (head, body) = text.split_once('\n').unwrap_or((&text, ""));
+    let mut shown = format!("{HEADER}{head}{HEADER:#}\n");
+    for (index, part) in body.split(AROUND).enumerate() {
+        let style = if index % 2 == 1 { of_status(part) } else { Style::new() };
+        shown.push_str(&format!("{style}{part}{style:#}"));
+    }
+    shown
 }
 
 /// A table without borders.
@@ -155,6 +214,13 @@ pub fn relative(now: Timestamp, at: Timestamp) -> String {
         _ => format!("{}d", amount / 86_400),
     };
     if before { format!("{text} ago") } else { format!("in {text}") }
+}
+
+/// An answer, or a part of one, as the type that the server made it from.
+pub fn read<T: DeserializeOwned>(answer: &Value) -> Result<T, CliError> {
+    T::deserialize(answer).map_err(|source| {
+        CliError::Client(ClientError::Unreadable { call: "this request".to_owned(), source })
+    })
 }
 
 /// A member of a JSON object as text, by its path (`a.b`); empty where there is none.
@@ -250,5 +316,20 @@ mod tests {
         let text =
             table(&["id", "name"], vec![vec!["1".into(), "one".into()], vec!["22".into(), "two".into()]]);
         assert_eq!(text, "ID  NAME\n1   one\n22  two");
+    }
+
+    #[test]
+    fn statuses_stand_out_and_nothing_moves() {
+        let rows = vec![
+            vec!["a".to_owned(), "failed".to_owned(), "failed".to_owned()],
+            vec!["b\u{2060}".to_owned(), "running".to_owned(), "x".to_owned()],
+            vec!["c".to_owned(), "anything".to_owned(), "y".to_owned()],
+        ];
+        let headers = ["id", "status", "title"];
+        let shown = coloured(&headers, rows.clone());
+        assert!(shown.contains("\u{1b}[31mfailed\u{1b}[0m    failed"), "{shown:?}");
+        assert!(shown.contains("\u{1b}[32mrunning\u{1b}[0m"), "{shown:?}");
+        let bare = anstream::adapter::strip_str(&shown).to_string();
+        assert_eq!(bare, "ID  STATUS    TITLE\na   failed    failed\nb   running   x\nc   anything  y");
     }
 }

@@ -5,12 +5,13 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use super::args::{Cli, Common, DaemonStart, Format, Role, Verb};
-use super::error::CliError;
+use super::args::{Cli, Common, DaemonStart, Role, Verb};
+use super::error::{CliError, CommandLine};
 use super::output;
 use super::session::Session;
 use super::verb;
 use crate::daemon::DaemonConfig;
+use crate::kernel::error_chain::Chain;
 use crate::kernel::limits::Limits;
 
 /// A verb that is a client of the server.
@@ -33,7 +34,11 @@ impl ClientRole {
 /// # Errors
 /// For a command line that means nothing (1), and for `--help` and `--version` (0).
 pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Role, ExitCode> {
-    let cli = Cli::try_parse_from(words).map_err(|error| {
+    let words: Vec<OsString> = words.into_iter().collect();
+    let cli = Cli::try_parse_from(&words).map_err(|error| {
+        if error.use_stderr() && wants_json(&words) {
+            return report(&CliError::CommandLine(CommandLine::of(&error)), true);
+        }
         // Nobody to tell it to: the exit code still says it.
         drop(error.print());
         if error.use_stderr() { ExitCode::from(1) } else { ExitCode::SUCCESS }
@@ -47,9 +52,26 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Role, ExitCode
     })
 }
 
+/// Whether a command line asks for JSON, also one that can't be parsed.
+#[must_use]
+pub fn wants_json(words: &[OsString]) -> bool {
+    let words = words.iter().map(OsString::as_os_str).take_while(|word| *word != "--");
+    let mut said = false;
+    let mut json = false;
+    for word in words {
+        if said {
+            json = word == "json";
+        } else if let Some(format) = word.to_str().and_then(|word| word.strip_prefix("--output=")) {
+            json = format == "json";
+        }
+        said = word == "--output";
+    }
+    json
+}
+
 /// Runs a client's verb and says how it went.
 pub async fn run(role: ClientRole, limits: Limits) -> ExitCode {
-    let json = role.common.output == Format::Json;
+    let json = role.common.wants_json();
     let session = Session::new(&role.common, limits);
     match dispatch(&session, role).await {
         Ok(()) => ExitCode::SUCCESS,
@@ -66,6 +88,13 @@ pub fn report(error: &CliError, json: bool) -> ExitCode {
     }
     output::failure(error, json);
     ExitCode::from(error.exit_code())
+}
+
+/// Prints why another role failed.
+#[must_use]
+pub fn fail(error: &dyn std::error::Error, code: &str, next_step: &str, json: bool) -> ExitCode {
+    output::told(&output::as_sentence(&Chain(error).to_string()), code, next_step, json);
+    ExitCode::FAILURE
 }
 
 /// Settles how `daemon start --foreground` runs.
@@ -96,5 +125,37 @@ async fn dispatch(session: &Session, role: ClientRole) -> Result<(), CliError> {
         Verb::Help { words } => verb::manual::help(&words),
         // Not clients: `parse` made roles of their own of them.
         Verb::Up(_) | Verb::Server(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_asked_for_by_the_last_word_on_it_before_the_end_of_flags() {
+        let wants = |line: &str| wants_json(&line.split(' ').map(OsString::from).collect::<Vec<_>>());
+        assert!(wants("multica --output json frobnicate"));
+        assert!(wants("multica frobnicate --output=json"));
+        assert!(!wants("multica frobnicate --output json --output=table"));
+        assert!(!wants("multica frobnicate json --output"));
+        assert!(!wants("multica issue comment -- --output json"));
+    }
+
+    #[test]
+    fn what_the_parser_says_is_told_without_its_decoration() {
+        let of = |line: &str| {
+            let error = Cli::try_parse_from(line.split(' ')).expect_err("means nothing");
+            let error = CliError::CommandLine(CommandLine::of(&error));
+            (error.sentence(), error.next_step(), error.code(), error.exit_code())
+        };
+        let (sentence, step, code, exit) = of("multica task lisst");
+        assert_eq!(sentence, "Unrecognized subcommand 'lisst'.");
+        assert!(step.contains("'list'"), "{step}");
+        assert_eq!((code.as_str(), exit), ("usage", 1));
+        let (sentence, step, ..) = of("multica task show");
+        assert_eq!(sentence, "The following required arguments were not provided: <TASK>.");
+        assert_eq!(step, "See the verb's --help.");
+        assert_eq!(of("multica task").0, "A verb is missing.");
     }
 }

@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::output::{Out, items, plain_line, text};
+use crate::wire::api::Explanation;
 use crate::wire::feed::Entry;
 
 const DIM: Style = Style::new().dimmed();
@@ -99,33 +100,25 @@ fn span(seconds: i64) -> String {
 }
 
 /// Why a task is where it is.
-pub fn explained(out: &Out, answer: &Value) -> String {
-    let since = text(answer, "since");
-    let mut lines = vec![format!("{BOLD}{}{BOLD:#}", text(answer, "sentence"))];
-    if !since.is_empty() {
-        lines.push(format!("{DIM}{}, since {since} ({}){DIM:#}", text(answer, "status"), out.ago(&since)));
+pub fn explained(out: &Out, answer: &Explanation) -> String {
+    let mut lines = vec![format!("{BOLD}{}{BOLD:#}", plain_line(&answer.sentence))];
+    if let Some(since) = answer.since {
+        let ago = out.since(Some(since));
+        lines.push(format!("{DIM}{}, since {since} ({ago}){DIM:#}", answer.status));
     }
-    let causes = items(&answer["causes"], "");
-    if !causes.is_empty() {
+    if !answer.causes.is_empty() {
         lines.push("\nBecause:".to_owned());
-        for cause in causes {
-            let since = text(cause, "since");
-            let told =
-                if since.is_empty() { String::new() } else { format!("  {DIM}({}){DIM:#}", out.ago(&since)) };
-            lines.push(format!("  - {}{told}", text(cause, "sentence")));
-        }
     }
-    let ends = text(answer, "ends_when");
-    if !ends.is_empty() {
-        lines.push(format!("\nEnds when: {ends}"));
+    for cause in &answer.causes {
+        let ago = cause.since.map(|since| format!("  {DIM}({}){DIM:#}", out.since(Some(since))));
+        lines.push(format!("  - {}{}", plain_line(&cause.sentence), ago.unwrap_or_default()));
     }
-    let commands = items(&answer["commands"], "");
-    if !commands.is_empty() {
+    if let Some(ends) = &answer.ends_when {
+        lines.push(format!("\nEnds when: {}", plain_line(ends)));
+    }
+    if !answer.commands.is_empty() {
         lines.push("\nWhat you can do:".to_owned());
-        lines.extend(commands.iter().map(|c| match c {
-            Value::String(command) => format!("  {command}"),
-            other => format!("  {}", text(other, "command")),
-        }));
+        lines.extend(answer.commands.iter().map(|command| format!("  {}", plain_line(command))));
     }
     lines.join("\n")
 }

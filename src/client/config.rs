@@ -1,29 +1,28 @@
 //! The files of a profile, and which of flag, environment and file counts.
 //!
 //! Invariants: flag before environment before file; keys that this build doesn't know are kept when a file
-//! is written; a file is 0600 and replaced whole; inside a task no file is read at all.
+//! is written; a key of ours that holds something else is an error before anything is done; a file is 0600
+//! and replaced whole; inside a task no file is read at all.
 
 use std::collections::BTreeMap;
-use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use secrecy::SecretString;
-use serde_json::{Map, Value};
 
+use self::file::write_private_once;
+pub use self::file::{ConfigFile, write_private, write_private_io};
+use self::keys::{Mismatch, Shape};
 use super::in_task::{self, TaskContext};
 use crate::process::safe_file;
+
+mod file;
+pub mod keys;
 
 /// The profile that `multica up` keeps, used when nothing else is configured.
 pub const LOCAL_PROFILE: &str = "local";
 
-/// More than any profile's file has, bytes.
-const FILE_BYTES: u64 = 1_024 * 1_024;
 /// More than any id has, bytes.
 const ID_BYTES: u64 = 4_096;
-
-/// Keys whose values are never shown.
-const SECRET_KEYS: [&str; 1] = ["token"];
 
 /// Something about the configuration is wrong.
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +51,22 @@ pub enum ConfigError {
         #[source]
         source: serde_json::Error,
     },
+    /// A key of ours holds something else.
+    #[error("`{key}` in {path} is {found}, not {wanted}", key = .mismatch.key, found = .mismatch.found, wanted = .mismatch.shape.name())]
+    Key {
+        /// The file.
+        path: PathBuf,
+        /// Which, and how.
+        mismatch: Mismatch,
+    },
+    /// A variable of ours holds something else.
+    #[error("the variable {name} isn't {wanted}", wanted = .shape.name())]
+    Variable {
+        /// Its name.
+        name: &'static str,
+        /// What it should hold.
+        shape: Shape,
+    },
     /// A file can't be written.
     #[error("can't write {path}")]
     Write {
@@ -67,6 +82,27 @@ pub enum ConfigError {
     /// Inside a task without its token.
     #[error("this is inside a task, and its token is missing")]
     NoTaskToken(TaskContext),
+}
+
+impl ConfigError {
+    /// What to do now.
+    #[must_use]
+    pub fn next_step(&self) -> String {
+        match self {
+            Self::ProfileInTask(context) | Self::NoTaskToken(context) => context.next_step(),
+            Self::NoHome => "Set HOME to your home directory.".to_owned(),
+            Self::Form { .. } => "Mend the file, or move it away and sign in again.".to_owned(),
+            Self::Key { path, mismatch } => format!(
+                "Write `\"{}\": {}` in {}, or take the key out.",
+                mismatch.key,
+                mismatch.shape.example(),
+                path.display()
+            ),
+            Self::Variable { name, shape } => format!("Set {name}={}, or unset it.", shape.example()),
+            Self::ProfileName(_) => "Use letters, digits, `-`, `_` and `.`.".to_owned(),
+            Self::Read { .. } | Self::Write { .. } => "Check the path and its permissions.".to_owned(),
+        }
+    }
 }
 
 /// The environment variables, taken once.
@@ -88,6 +124,18 @@ impl Environment {
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// A variable that holds a count.
+    ///
+    /// # Errors
+    /// When it holds something else.
+    pub fn count(&self, name: &'static str) -> Result<Option<u32>, ConfigError> {
+        let Some(text) = self.get(name) else { return Ok(None) };
+        match text.parse() {
+            Ok(count) if count > 0 => Ok(Some(count)),
+            Ok(_) | Err(_) => Err(ConfigError::Variable { name, shape: Shape::Count }),
+        }
     }
 }
 
@@ -113,12 +161,6 @@ pub struct Profile {
     pub name: String,
     /// Its folder.
     pub folder: PathBuf,
-}
-
-/// A profile's `config.json`.
-#[derive(Debug, Clone, Default)]
-pub struct ConfigFile {
-    values: Map<String, Value>,
 }
 
 /// What counts, after flag, environment and file.
@@ -218,64 +260,6 @@ impl Profile {
     }
 }
 
-impl ConfigFile {
-    /// Reads a file; a missing one is empty.
-    ///
-    /// # Errors
-    /// When it can't be read or isn't a JSON object.
-    pub fn read(path: &Path) -> Result<Self, ConfigError> {
-        match safe_file::read_own(path, FILE_BYTES) {
-            Ok(bytes) => {
-                let values = serde_json::from_slice(&bytes)
-                    .map_err(|source| ConfigError::Form { path: path.to_owned(), source })?;
-                Ok(Self { values })
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
-            Err(source) => Err(ConfigError::Read { path: path.to_owned(), source }),
-        }
-    }
-
-    /// Writes it whole, private to its owner.
-    ///
-    /// # Errors
-    /// When it can't be written.
-    pub fn write(&self, path: &Path) -> Result<(), ConfigError> {
-        let mut text = serde_json::to_vec_pretty(&self.values)
-            .map_err(|source| ConfigError::Form { path: path.to_owned(), source })?;
-        text.push(b'\n');
-        write_private(path, &text)
-    }
-
-    /// A text value; an empty one counts as absent.
-    #[must_use]
-    pub fn text(&self, key: &str) -> Option<&str> {
-        self.values.get(key).and_then(Value::as_str).filter(|text| !text.is_empty())
-    }
-
-    /// Any value.
-    #[must_use]
-    pub fn value(&self, key: &str) -> Option<&Value> {
-        self.values.get(key)
-    }
-
-    /// Sets a value.
-    pub fn set(&mut self, key: &str, value: Value) {
-        self.values.insert(key.to_owned(), value);
-    }
-
-    /// All values, secrets replaced.
-    #[must_use]
-    pub fn shown(&self) -> Map<String, Value> {
-        let mut shown = self.values.clone();
-        for key in SECRET_KEYS {
-            if let Some(value) = shown.get_mut(key) {
-                *value = Value::from(crate::kernel::redact::MARK);
-            }
-        }
-        shown
-    }
-}
-
 impl Settings {
     /// Settles what counts.
     ///
@@ -353,56 +337,6 @@ fn read_id(path: &Path) -> Result<Option<String>, ConfigError> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(ConfigError::Read { path: path.to_owned(), source }),
     }
-}
-
-/// Writes a file whole and durably, readable by its owner only.
-///
-/// # Errors
-/// When it can't be written.
-pub fn write_private(path: &Path, bytes: &[u8]) -> Result<(), ConfigError> {
-    write_private_io(path, bytes).map_err(|source| ConfigError::Write { path: path.to_owned(), source })
-}
-
-/// As [`write_private`], with the plain error.
-///
-/// # Errors
-/// When it can't be written.
-pub fn write_private_io(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    write_beside(path, bytes, |fresh| std::fs::rename(fresh, path))
-}
-
-/// The same for a file that isn't there yet; false when another process made it meanwhile, which stays.
-fn write_private_once(path: &Path, bytes: &[u8]) -> std::io::Result<bool> {
-    let mut first = true;
-    write_beside(path, bytes, |fresh| {
-        match std::fs::hard_link(fresh, path) {
-            Ok(()) => {}
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => first = false,
-            // A file system without links.
-            Err(_) => return std::fs::rename(fresh, path),
-        }
-        std::fs::remove_file(fresh)
-    })?;
-    Ok(first)
-}
-
-fn write_beside(
-    path: &Path,
-    bytes: &[u8],
-    place: impl FnOnce(&Path) -> std::io::Result<()>,
-) -> std::io::Result<()> {
-    let folder = path.parent().unwrap_or_else(|| Path::new("."));
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let fresh = folder.join(format!(".{name}.{}", uuid::Uuid::now_v7().simple()));
-    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh)?;
-    let written = file.write_all(bytes).and_then(|()| file.sync_all()).and_then(|()| place(&fresh));
-    if written.is_err() {
-        // Only a half-written copy under a name of its own is lost.
-        drop(std::fs::remove_file(&fresh));
-        return written;
-    }
-    std::fs::File::open(folder)?.sync_all()
 }
 
 #[cfg(test)]

@@ -90,12 +90,6 @@ impl ControlError {
     }
 }
 
-/// A start waits this long to hear that the server has taken the daemon in.
-const INTRODUCED: Duration = Duration::from_secs(5);
-
-/// A daemon that lives has written down how it is reached by then.
-const SETTLED: Duration = Duration::from_secs(2);
-
 /// A daemon that was started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Started {
@@ -104,9 +98,6 @@ pub struct Started {
     /// Whether the server knows of it; otherwise it goes on trying.
     pub registered: bool,
 }
-
-/// How often a file or a lock that somebody else changes is looked at.
-const LOOK: Duration = Duration::from_millis(50);
 
 /// The log of a daemon started in the background.
 #[must_use]
@@ -118,8 +109,8 @@ pub fn log_path(state_dir: &Path) -> PathBuf {
 ///
 /// # Errors
 /// When it runs and doesn't answer.
-pub async fn status(state_dir: &Path) -> Result<Option<Value>, ControlError> {
-    let Some(local) = found(state_dir).await? else { return Ok(None) };
+pub async fn status(state_dir: &Path, limits: &Limits) -> Result<Option<Value>, ControlError> {
+    let Some(local) = found(state_dir, limits).await? else { return Ok(None) };
     let api = local_api(&local)?;
     api.get("/health").await.map(Some).map_err(ControlError::Call)
 }
@@ -128,8 +119,8 @@ pub async fn status(state_dir: &Path) -> Result<Option<Value>, ControlError> {
 ///
 /// # Errors
 /// When it doesn't answer, or takes longer than its drain allows.
-pub async fn stop(state_dir: &Path, now: bool) -> Result<bool, ControlError> {
-    let Some(local) = found(state_dir).await? else { return Ok(false) };
+pub async fn stop(state_dir: &Path, now: bool, limits: &Limits) -> Result<bool, ControlError> {
+    let Some(local) = found(state_dir, limits).await? else { return Ok(false) };
     let answer: Value = match local_api(&local)?.post("/shutdown", &json!({"now": now})).await {
         Ok(answer) => answer,
         Err(_) if !is_held(state_dir) => return Ok(true),
@@ -138,7 +129,7 @@ pub async fn stop(state_dir: &Path, now: bool) -> Result<bool, ControlError> {
     let patience = Duration::from_millis(answer["at_most_ms"].as_u64().unwrap_or(120_000));
     let gone = async {
         while is_held(state_dir) {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(limits.look.duration()).await;
         }
     };
     match tokio::time::timeout(patience, gone).await {
@@ -156,7 +147,7 @@ pub async fn start_background(
     arguments: Vec<String>,
     limits: &Limits,
 ) -> Result<Started, ControlError> {
-    if let Some(local) = found(state_dir).await? {
+    if let Some(local) = found(state_dir, limits).await? {
         return Err(ControlError::Runs { pid: local.pid });
     }
     let said = StateDir(state_dir.to_owned()).error_log();
@@ -179,11 +170,13 @@ pub async fn start_background(
                 && let Ok(health) = local_api(&local)?.get::<Value>("/health").await
             {
                 let registered = health["workspaces"].as_array().is_some_and(|list| !list.is_empty());
-                if registered || first.get_or_insert_with(Instant::now).elapsed() > INTRODUCED {
+                if registered
+                    || first.get_or_insert_with(Instant::now).elapsed() > limits.introduction.duration()
+                {
                     return Ok(Started { local, registered });
                 }
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(limits.look.duration()).await;
         }
     };
     let ended = || {
@@ -201,19 +194,19 @@ pub async fn start_background(
 }
 
 /// The daemon's local state; none when none runs.
-async fn found(state_dir: &Path) -> Result<Option<LocalState>, ControlError> {
+async fn found(state_dir: &Path, limits: &Limits) -> Result<Option<LocalState>, ControlError> {
     let since = Instant::now();
     while is_held(state_dir) {
         if let Some(local) = running(state_dir) {
             return Ok(Some(local));
         }
         // At its very start, and at its very end, it has its lock and no file.
-        if since.elapsed() > SETTLED {
+        if since.elapsed() > limits.settle_in.duration() {
             let state = StateDir(state_dir.to_owned());
             let pid = File::open(state.lock_file()).ok().and_then(|lock| lock::holder(&lock).pid);
             return Err(ControlError::Unreadable { pid, path: state.local() });
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(limits.look.duration()).await;
     }
     Ok(None)
 }
@@ -245,21 +238,24 @@ fn local_api(local: &LocalState) -> Result<Api, ControlError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::limits::Millis;
 
     #[tokio::test]
     async fn a_daemon_whose_file_is_damaged_is_not_called_stopped() {
         let folder = tempfile::tempdir().expect("a folder");
-        assert!(matches!(status(folder.path()).await, Ok(None)));
+        let limits = Limits { settle_in: Millis(200), ..Limits::default() };
+        assert!(matches!(status(folder.path(), &limits).await, Ok(None)));
         let state = StateDir(folder.path().to_owned());
         let lock = File::create(state.lock_file()).expect("a lock");
         lock.try_lock().expect("taken");
         std::fs::write(state.local(), "{\"pid\":").expect("written");
-        for answer in [status(folder.path()).await.map(drop), stop(folder.path(), true).await.map(drop)] {
+        let looked = status(folder.path(), &limits).await.map(drop);
+        for answer in [looked, stop(folder.path(), true, &limits).await.map(drop)] {
             let error = answer.expect_err("it runs");
             assert!(matches!(error, ControlError::Unreadable { pid: Some(_), .. }), "{error:?}");
             assert!(error.next_step().contains(&format!("`kill {}`", std::process::id())));
         }
         drop(lock);
-        assert!(matches!(stop(folder.path(), true).await, Ok(false)));
+        assert!(matches!(stop(folder.path(), true, &limits).await, Ok(false)));
     }
 }

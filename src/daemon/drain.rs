@@ -1,16 +1,12 @@
 //! A clean stop: no new claims, wait for what runs, stop the rest, say so, sign off.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::config::{Ended, Shutdown};
 use super::lives::Phase;
 use super::run::Daemon;
-
-/// The server has this long to hear that the daemon leaves.
-const FAREWELL: Duration = Duration::from_secs(5);
 
 /// Waits until the daemon is asked to stop, then stops it.
 pub async fn stop_when_asked(daemon: &Arc<Daemon>) -> Ended {
@@ -41,7 +37,7 @@ pub async fn stop_when_asked(daemon: &Arc<Daemon>) -> Ended {
     }
     // What is over is delivered if the server listens; else the next start does it.
     let told = |phase| phase == Phase::Delivering;
-    drop(tokio::time::timeout(FAREWELL, daemon.lives.wait_without(told)).await);
+    drop(tokio::time::timeout(limits.farewell.duration(), daemon.lives.wait_without(told)).await);
     let undelivered = daemon.lives.list().iter().filter(|(_, _, phase)| *phase != Phase::Waiting).count();
     say(daemon, "/api/daemon/drain", &drain_body(daemon, true)).await;
     sign_off(daemon).await;
@@ -66,7 +62,8 @@ async fn say(daemon: &Daemon, path: &str, body: &Value) {
     if daemon.registered.borrow().is_none() {
         return;
     }
-    match tokio::time::timeout(FAREWELL, daemon.api.post::<Value>(path, body)).await {
+    let patience = daemon.config.limits.farewell.duration();
+    match tokio::time::timeout(patience, daemon.api.post::<Value>(path, body)).await {
         Ok(Ok(_)) => {}
         Ok(Err(error)) => {
             tracing::warn!(path, error = %crate::kernel::error_chain::Chain(&error), "couldn't be told");

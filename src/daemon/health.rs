@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
@@ -15,11 +14,6 @@ use tokio::net::TcpStream;
 use super::config::Shutdown;
 use super::run::Daemon;
 use super::start::Seat;
-
-/// A local caller that takes longer to ask is no command line of ours.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// More than any request of ours.
-const REQUEST: u64 = 16 * 1_024;
 
 struct Request {
     method: String,
@@ -34,20 +28,23 @@ pub async fn serve(daemon: Arc<Daemon>, seat: Seat) {
     loop {
         let Ok((stream, _)) = seat.listener.accept().await else {
             // Out of descriptors, most likely: the next moment may be better.
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            tokio::time::sleep(daemon.config.limits.look.duration()).await;
             continue;
         };
         let (daemon, token, port) = (Arc::clone(&daemon), seat.token.clone(), seat.port);
         tokio::spawn(async move {
             // A caller that hangs up or never asks costs nobody anything.
-            drop(tokio::time::timeout(PATIENCE, answer(&daemon, stream, &token, port)).await);
+            let patience = daemon.config.limits.local_request.duration();
+            drop(tokio::time::timeout(patience, answer(&daemon, stream, &token, port)).await);
         });
     }
 }
 
 async fn answer(daemon: &Daemon, stream: TcpStream, token: &SecretString, port: u16) -> std::io::Result<()> {
     let mut stream = BufReader::new(stream);
-    let Some(request) = read(&mut stream).await? else { return Ok(()) };
+    let Some(request) = read(&mut stream, daemon.config.limits.local_request_bytes).await? else {
+        return Ok(());
+    };
     let (status, body) = respond(daemon, &request, token, port);
     let text = body.to_string();
     let head = format!(
@@ -59,8 +56,8 @@ async fn answer(daemon: &Daemon, stream: TcpStream, token: &SecretString, port: 
     stream.flush().await
 }
 
-async fn read(stream: &mut BufReader<TcpStream>) -> std::io::Result<Option<Request>> {
-    let mut limited = stream.take(REQUEST);
+async fn read(stream: &mut BufReader<TcpStream>, most: u64) -> std::io::Result<Option<Request>> {
+    let mut limited = stream.take(most);
     let mut line = String::new();
     limited.read_line(&mut line).await?;
     let mut words = line.split_ascii_whitespace().map(str::to_owned);
@@ -81,7 +78,7 @@ async fn read(stream: &mut BufReader<TcpStream>) -> std::io::Result<Option<Reque
             _ => {}
         }
     }
-    request.body.resize(std::cmp::min(length, usize::try_from(REQUEST).unwrap_or(usize::MAX)), 0);
+    request.body.resize(std::cmp::min(length, usize::try_from(most).unwrap_or(usize::MAX)), 0);
     limited.read_exact(&mut request.body).await?;
     Ok(Some(request))
 }

@@ -4,19 +4,14 @@
 //! login shell's PATH, which is asked for once.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use tokio::io::AsyncReadExt;
 
 use crate::agent::{Detection, Provider};
 use crate::client::config::Environment;
+use crate::kernel::limits::Limits;
 use crate::process::child::{Cwd, Output, Spawn, find_program};
 use crate::wire::daemon::RegisterRuntime;
-
-/// A program that doesn't say its version by then is taken without one.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// More of a program's answer than this isn't read.
-const ANSWER: u64 = 64 * 1_024;
 
 /// A provider that is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,7 +45,7 @@ pub fn always() -> Found {
 }
 
 /// Looks for all of them.
-pub async fn find_all(environment: &Environment) -> Vec<Found> {
+pub async fn find_all(environment: &Environment, limits: &Limits) -> Vec<Found> {
     let mut shell_path = None;
     let mut found = Vec::new();
     for provider in Provider::ALL {
@@ -63,8 +58,10 @@ pub async fn find_all(environment: &Environment) -> Vec<Found> {
             });
             continue;
         };
-        let Some((program, pinned)) = locate(detection, environment, &mut shell_path).await else { continue };
-        let version = version(&program, environment).await;
+        let Some((program, pinned)) = locate(detection, environment, limits, &mut shell_path).await else {
+            continue;
+        };
+        let version = version(&program, environment, limits).await;
         found.push(Found { provider, program: Some(program), pinned, version });
     }
     found
@@ -73,6 +70,7 @@ pub async fn find_all(environment: &Environment) -> Vec<Found> {
 async fn locate(
     detection: Detection,
     environment: &Environment,
+    limits: &Limits,
     shell_path: &mut Option<String>,
 ) -> Option<(PathBuf, bool)> {
     let path = environment.get("PATH").unwrap_or_default();
@@ -83,24 +81,30 @@ async fn locate(
         return Some((program, false));
     }
     if shell_path.is_none() {
-        *shell_path = Some(login_shell_path(environment).await.unwrap_or_default());
+        *shell_path = Some(login_shell_path(environment, limits).await.unwrap_or_default());
     }
     // Pinned, because the agent's own PATH doesn't lead there.
     find_program(detection.binary, shell_path.as_deref()?).ok().map(|program| (program, true))
 }
 
-async fn login_shell_path(environment: &Environment) -> Option<String> {
+async fn login_shell_path(environment: &Environment, limits: &Limits) -> Option<String> {
     let shell = environment.get("SHELL").unwrap_or("/bin/sh");
-    let output = output_of(PathBuf::from(shell), &["-lc", "printf %s \"$PATH\""], environment).await?;
+    let output =
+        output_of(PathBuf::from(shell), &["-lc", "printf %s \"$PATH\""], environment, limits).await?;
     String::from_utf8(output).ok()
 }
 
-async fn version(program: &std::path::Path, environment: &Environment) -> String {
-    let output = output_of(program.to_owned(), &Detection::VERSION_ARGUMENTS, environment).await;
+async fn version(program: &std::path::Path, environment: &Environment, limits: &Limits) -> String {
+    let output = output_of(program.to_owned(), &Detection::VERSION_ARGUMENTS, environment, limits).await;
     output.and_then(|bytes| Detection::version(&bytes)).unwrap_or_default()
 }
 
-async fn output_of(program: PathBuf, arguments: &[&str], environment: &Environment) -> Option<Vec<u8>> {
+async fn output_of(
+    program: PathBuf,
+    arguments: &[&str],
+    environment: &Environment,
+    limits: &Limits,
+) -> Option<Vec<u8>> {
     let mut spawn = Spawn::new(program, Cwd::Path(PathBuf::from("/")));
     spawn.arguments = arguments.iter().map(Into::into).collect();
     spawn.environment = environment
@@ -114,10 +118,10 @@ async fn output_of(program: PathBuf, arguments: &[&str], environment: &Environme
     let mut bytes = Vec::new();
     let mut stdout = child.stdout.take()?;
     let answered = async {
-        let read = (&mut stdout).take(ANSWER).read_to_end(&mut bytes).await;
+        let read = (&mut stdout).take(limits.version_bytes).read_to_end(&mut bytes).await;
         read.is_ok() && child.wait().await.is_ok()
     };
-    let answered = tokio::time::timeout(PATIENCE, answered).await;
+    let answered = tokio::time::timeout(limits.version_wait.duration(), answered).await;
     child.kill_session().await;
     matches!(answered, Ok(true)).then_some(bytes)
 }
@@ -149,7 +153,7 @@ mod tests {
             .map(|(name, value)| (name.to_owned(), value))
             .into(),
         );
-        let found = find_all(&environment).await;
+        let found = find_all(&environment, &Limits::default()).await;
         let told: Vec<_> = found.iter().map(|f| (f.provider.id(), f.version.as_str(), f.pinned)).collect();
         assert_eq!(
             told,

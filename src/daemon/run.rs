@@ -18,9 +18,6 @@ use crate::client::api::{Api, Connection, Written};
 use crate::client::error::ClientError;
 use crate::kernel::ids::{Incarnation, MachineId};
 
-/// By then the server has heard of this daemon, whatever it is still looking for.
-const FIRST_WORD: Duration = Duration::from_millis(1_500);
-
 /// What all parts of a daemon share.
 #[derive(Debug)]
 pub struct Daemon {
@@ -154,9 +151,9 @@ async fn go(
 /// Registers with what is found; when looking takes long, first with what every machine has, so that the
 /// heartbeats begin and tasks of that provider don't wait for somebody else's slow program.
 async fn introduce(daemon: &Arc<Daemon>) -> Result<(), DaemonError> {
-    let finding = providers::find_all(&daemon.config.environment);
+    let finding = providers::find_all(&daemon.config.environment, &daemon.config.limits);
     let mut finding = std::pin::pin!(finding);
-    let found = match tokio::time::timeout(FIRST_WORD, &mut finding).await {
+    let found = match tokio::time::timeout(daemon.config.limits.first_word.duration(), &mut finding).await {
         Ok(found) => found,
         Err(_) => {
             daemon.providers.send_replace(Some(vec![providers::always()]));

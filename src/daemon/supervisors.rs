@@ -7,7 +7,6 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::sync::watch;
 
@@ -28,10 +27,6 @@ use crate::supervisor::remote::{self, Remote};
 use crate::supervisor::{ENV_ROOT_TAKEN, RETRY_LATER, spool};
 use crate::wire::daemon::{LockReport, ReportBody};
 
-/// Between two tries to reach a supervisor that has just been started.
-const KNOCK: Duration = Duration::from_millis(20);
-/// Recoveries that end without having got anywhere, before a run that never began is given up.
-const RECOVERIES: u32 = 3;
 /// The ordinal of the one report with which this daemon ends a run that its supervisor couldn't begin.
 pub(super) const UNBEGUN_ORDINAL: u64 = (1 << 32) - 1;
 
@@ -138,7 +133,7 @@ pub async fn follow(
             }
             Left::Unfinished { begun } => {
                 let taken = code == Some(i32::from(ENV_ROOT_TAKEN));
-                if !begun && (taken || fruitless >= RECOVERIES) {
+                if !begun && (taken || fruitless >= daemon.config.limits.recoveries) {
                     unbegun(&daemon, run, &charge, taken).await;
                     return finish(&daemon, run, &traces.env_root);
                 }
@@ -169,13 +164,14 @@ pub(super) async fn attend(
     started: bool,
 ) {
     let (root, frame_bytes) = (&traces.env_root, traces.limits.frame_bytes);
-    let mut wait = KNOCK;
+    let knock = daemon.config.limits.knock.duration();
+    let mut wait = knock;
     loop {
         // Before the knock, so that a supervisor that ends in between is still listened to once more.
         let gone = is_unsupervised(daemon, run);
         if let Ok(mut remote) = Remote::connect(root, run.generation, traces.uid, frame_bytes) {
             converse(&mut remote, outbox, cancel).await;
-            wait = KNOCK;
+            wait = knock;
         } else if gone {
             return;
         } else {

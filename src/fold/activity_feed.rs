@@ -9,7 +9,6 @@ use uuid::Uuid;
 
 use super::{FoldError, Mode, ReadModel, Rows};
 use crate::domain::daemon::DaemonEvent;
-use crate::domain::directory::DirectoryEvent;
 use crate::domain::issue::{Assignee, Author, IssueEvent};
 use crate::domain::task::TaskEvent;
 use crate::domain::{Actor, ActorKind, Envelope, Event, Family, codec};
@@ -79,7 +78,9 @@ impl ReadModel for ActivityFeed {
 
     fn touches(&self, event: &Envelope) -> Vec<String> {
         let mut keys = vec![key(event.position.unwrap_or_default()), subject_key(event.stream.id)];
-        keys.extend(task_of(&event.event).map(|task| subject_key(task.0)));
+        if let Event::Directory(happened) = &event.event {
+            keys.push(subject_key(happened.task().0));
+        }
         keys
     }
 
@@ -114,10 +115,8 @@ impl ActivityFeed {
             Event::Daemon(DaemonEvent::Registered(e)) => subject.daemon = Some(e.daemon.clone()),
             Event::Daemon(_) => {}
             Event::Task(e) => of_task(&mut subject, TaskId(event.stream.id), e),
-            Event::Directory(_) => {
-                if let Some(task) = task_of(&event.event) {
-                    subject = rows.get(NAME, &subject_key(task.0))?.unwrap_or_default();
-                }
+            Event::Directory(e) => {
+                subject = rows.get(NAME, &subject_key(e.task().0))?.unwrap_or_default();
                 subject.directory = Some(DirectoryId(event.stream.id));
             }
         }
@@ -184,19 +183,4 @@ fn of_task(subject: &mut SubjectRow, task: TaskId, event: &TaskEvent) {
         TaskEvent::Promoted(e) => subject.directory = Some(e.directory),
         _ => {}
     }
-}
-
-/// The task that a directory's event names.
-fn task_of(event: &Event) -> Option<TaskId> {
-    let Event::Directory(event) = event else { return None };
-    Some(match event {
-        DirectoryEvent::Acquired(e) => e.task,
-        DirectoryEvent::Queued(e) => e.task,
-        DirectoryEvent::Promoted(e) => e.task,
-        DirectoryEvent::LeftQueue(e) => e.task,
-        DirectoryEvent::LockBlocked(e) => e.task,
-        DirectoryEvent::LockTaken(e) => e.task,
-        DirectoryEvent::Released(e) => e.task,
-        DirectoryEvent::HolderLost(e) => e.task,
-    })
 }

@@ -3,13 +3,13 @@
 //! Rows: `agent/<id>`, an [`AgentRow`].
 
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
-use super::{At, FoldError, Mode, ReadModel, Rows};
+use super::At;
+use super::of_stream::OfStream;
 use crate::domain::agent::{AgentEvent, CommandLine};
 use crate::domain::{ContentRef, Envelope, Event};
 use crate::kernel::ids::{AgentId, RuntimeId, UserId};
-
-const NAME: &str = "agent_roster";
 
 /// See the module.
 pub struct AgentRoster;
@@ -51,34 +51,24 @@ pub fn key(agent: AgentId) -> String {
     format!("agent/{agent}")
 }
 
-impl ReadModel for AgentRoster {
-    fn name(&self) -> &'static str {
-        NAME
+impl OfStream for AgentRoster {
+    const NAME: &'static str = "agent_roster";
+    const VERSION: u32 = 1;
+    type Happened = AgentEvent;
+    type Row = AgentRow;
+
+    fn pick(event: &Event) -> Option<&AgentEvent> {
+        if let Event::Agent(happened) = event { Some(happened) } else { None }
     }
 
-    fn version(&self) -> u32 {
-        1
+    fn key(stream: Uuid) -> String {
+        key(AgentId(stream))
     }
 
-    fn mode(&self) -> Mode {
-        Mode::Inline
-    }
-
-    fn touches(&self, event: &Envelope) -> Vec<String> {
-        match &event.event {
-            Event::Agent(_) => vec![key(AgentId(event.stream.id))],
-            _ => Vec::new(),
-        }
-    }
-
-    fn apply(&self, rows: &mut Rows, event: &Envelope) -> Result<(), FoldError> {
-        let Event::Agent(happened) = &event.event else { return Ok(()) };
-        let id = AgentId(event.stream.id);
-        let key = key(id);
-        let at = At::now(rows);
-        let row = match happened {
+    fn after(before: Option<AgentRow>, happened: &AgentEvent, event: &Envelope, at: At) -> Option<AgentRow> {
+        Some(match happened {
             AgentEvent::Created(e) => AgentRow {
-                id,
+                id: AgentId(event.stream.id),
                 name: e.name.clone(),
                 runtime: e.runtime,
                 provider: e.provider.clone(),
@@ -92,10 +82,7 @@ impl ReadModel for AgentRoster {
                 created_at: at,
                 archived_at: None,
             },
-            AgentEvent::Archived(_) => {
-                AgentRow { archived: true, archived_at: Some(at), ..rows.need(NAME, &key)? }
-            }
-        };
-        rows.put(NAME, &key, event.workspace, &row)
+            AgentEvent::Archived(_) => AgentRow { archived: true, archived_at: Some(at), ..before? },
+        })
     }
 }

@@ -3,13 +3,13 @@
 //! Rows: `directory/<id>`, a [`DirectoryRow`]. Invariant: [`DirectoryRow::state`] equals the stream's fold.
 
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
-use super::{At, FoldError, Mode, ReadModel, Rows};
-use crate::domain::directory::{Directory, Holder, LockBlocked, Place, Waiting, state};
+use super::At;
+use super::of_stream::OfStream;
+use crate::domain::directory::{Directory, DirectoryEvent, Holder, LockBlocked, Place, Waiting, state};
 use crate::domain::{Envelope, Event};
 use crate::kernel::ids::{AgentId, DirectoryId, MachineId, TaskId};
-
-const NAME: &str = "directory_queue";
 
 /// See the module.
 pub struct DirectoryQueue;
@@ -167,37 +167,27 @@ pub fn key(directory: DirectoryId) -> String {
     format!("directory/{directory}")
 }
 
-impl ReadModel for DirectoryQueue {
-    fn name(&self) -> &'static str {
-        NAME
+impl OfStream for DirectoryQueue {
+    const NAME: &'static str = "directory_queue";
+    const VERSION: u32 = 1;
+    type Happened = DirectoryEvent;
+    type Row = DirectoryRow;
+
+    fn pick(event: &Event) -> Option<&DirectoryEvent> {
+        if let Event::Directory(happened) = event { Some(happened) } else { None }
     }
 
-    fn version(&self) -> u32 {
-        1
+    fn key(stream: Uuid) -> String {
+        key(DirectoryId(stream))
     }
 
-    fn mode(&self) -> Mode {
-        Mode::Inline
-    }
-
-    fn touches(&self, event: &Envelope) -> Vec<String> {
-        match &event.event {
-            Event::Directory(_) => vec![key(DirectoryId(event.stream.id))],
-            _ => Vec::new(),
-        }
-    }
-
-    fn apply(&self, rows: &mut Rows, event: &Envelope) -> Result<(), FoldError> {
-        let Event::Directory(happened) = &event.event else { return Ok(()) };
-        let id = DirectoryId(event.stream.id);
-        let key = key(id);
-        let before: Option<DirectoryRow> = rows.get(NAME, &key)?;
-        let after = state::evolve(before.as_ref().map(DirectoryRow::state), happened);
-        let Some(after) = after else {
-            let reason = "the event can't follow".to_owned();
-            return Err(FoldError { read_model: NAME, key, reason });
-        };
-        let row = DirectoryRow::from_state(id, after, before.as_ref(), &At::now(rows));
-        rows.put(NAME, &key, event.workspace, &row)
+    fn after(
+        before: Option<DirectoryRow>,
+        happened: &DirectoryEvent,
+        event: &Envelope,
+        at: At,
+    ) -> Option<DirectoryRow> {
+        let after = state::evolve(before.as_ref().map(DirectoryRow::state), happened)?;
+        Some(DirectoryRow::from_state(DirectoryId(event.stream.id), after, before.as_ref(), &at))
     }
 }

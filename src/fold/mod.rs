@@ -27,6 +27,7 @@ pub mod counters;
 pub mod daemon_orders;
 pub mod directory_queue;
 pub mod issue_board;
+pub mod of_stream;
 pub mod project_resources;
 pub mod registry;
 pub mod reservations;

@@ -4,13 +4,13 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use uuid::Uuid;
 
-use super::{At, FoldError, Mode, ReadModel, Rows};
+use super::At;
+use super::of_stream::OfStream;
 use crate::domain::project::ProjectEvent;
 use crate::domain::{Actor, ContentRef, Envelope, Event};
 use crate::kernel::ids::{ProjectId, ResourceId};
-
-const NAME: &str = "project_resources";
 
 /// See the module.
 pub struct ProjectResources;
@@ -65,52 +65,44 @@ pub fn key(project: ProjectId) -> String {
     format!("project/{project}")
 }
 
-impl ReadModel for ProjectResources {
-    fn name(&self) -> &'static str {
-        NAME
+impl OfStream for ProjectResources {
+    const NAME: &'static str = "project_resources";
+    const VERSION: u32 = 1;
+    type Happened = ProjectEvent;
+    type Row = ProjectRow;
+
+    fn pick(event: &Event) -> Option<&ProjectEvent> {
+        if let Event::Project(happened) = event { Some(happened) } else { None }
     }
 
-    fn version(&self) -> u32 {
-        1
+    fn key(stream: Uuid) -> String {
+        key(ProjectId(stream))
     }
 
-    fn mode(&self) -> Mode {
-        Mode::Inline
-    }
-
-    fn touches(&self, event: &Envelope) -> Vec<String> {
-        match &event.event {
-            Event::Project(_) => vec![key(ProjectId(event.stream.id))],
-            _ => Vec::new(),
-        }
-    }
-
-    fn apply(&self, rows: &mut Rows, event: &Envelope) -> Result<(), FoldError> {
-        let Event::Project(happened) = &event.event else { return Ok(()) };
-        let id = ProjectId(event.stream.id);
-        let key = key(id);
-        let at = At::now(rows);
-        let row = match happened {
-            ProjectEvent::Created(e) => ProjectRow {
-                id,
-                title: e.title.clone(),
-                description: e.description.clone(),
-                status: e.status.clone(),
-                priority: e.priority.clone(),
-                created_at: at.clone(),
-                updated_at: at,
-                resources: Vec::new(),
-                deleted: false,
-            },
-            other => {
-                let mut row: ProjectRow = rows.need(NAME, &key)?;
-                change(&mut row, other, &event.actor, &at);
-                row.resources.sort_by_key(|resource| resource.position);
-                row.updated_at = at;
-                row
-            }
+    fn after(
+        before: Option<ProjectRow>,
+        happened: &ProjectEvent,
+        event: &Envelope,
+        at: At,
+    ) -> Option<ProjectRow> {
+        let ProjectEvent::Created(e) = happened else {
+            let mut row = before?;
+            change(&mut row, happened, &event.actor, &at);
+            row.resources.sort_by_key(|resource| resource.position);
+            row.updated_at = at;
+            return Some(row);
         };
-        rows.put(NAME, &key, event.workspace, &row)
+        Some(ProjectRow {
+            id: ProjectId(event.stream.id),
+            title: e.title.clone(),
+            description: e.description.clone(),
+            status: e.status.clone(),
+            priority: e.priority.clone(),
+            created_at: at.clone(),
+            updated_at: at,
+            resources: Vec::new(),
+            deleted: false,
+        })
     }
 }
 

@@ -4,15 +4,15 @@
 //! `directory_queue`.
 
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
-use super::{At, FoldError, Mode, ReadModel, Rows};
+use super::At;
+use super::of_stream::OfStream;
 use crate::domain::task::{
     Claimed, Ending, GitState, ParkedBecause, Queued, Status, TaskEvent, Trigger, Usage, WorkPlace,
 };
 use crate::domain::{ContentRef, Envelope, Event};
 use crate::kernel::ids::{AgentId, DirectoryId, Incarnation, IssueId, ProjectId, RuntimeId, TaskId};
-
-const NAME: &str = "task_status";
 
 /// See the module.
 pub struct TaskStatus;
@@ -190,42 +190,29 @@ pub fn key(task: TaskId) -> String {
     format!("task/{task}")
 }
 
-impl ReadModel for TaskStatus {
-    fn name(&self) -> &'static str {
-        NAME
+impl OfStream for TaskStatus {
+    const NAME: &'static str = "task_status";
+    const VERSION: u32 = 1;
+    type Happened = TaskEvent;
+    type Row = TaskRow;
+
+    fn pick(event: &Event) -> Option<&TaskEvent> {
+        if let Event::Task(happened) = event { Some(happened) } else { None }
     }
 
-    fn version(&self) -> u32 {
-        1
+    fn key(stream: Uuid) -> String {
+        key(TaskId(stream))
     }
 
-    fn mode(&self) -> Mode {
-        Mode::Inline
-    }
-
-    fn touches(&self, event: &Envelope) -> Vec<String> {
-        match &event.event {
-            Event::Task(_) => vec![key(TaskId(event.stream.id))],
-            _ => Vec::new(),
+    fn after(before: Option<TaskRow>, happened: &TaskEvent, event: &Envelope, at: At) -> Option<TaskRow> {
+        if let TaskEvent::Queued(facts) = happened {
+            return Some(queued(TaskId(event.stream.id), facts, at));
         }
-    }
-
-    fn apply(&self, rows: &mut Rows, event: &Envelope) -> Result<(), FoldError> {
-        let Event::Task(happened) = &event.event else { return Ok(()) };
-        let id = TaskId(event.stream.id);
-        let key = key(id);
-        let at = At::now(rows);
-        let row = match happened {
-            TaskEvent::Queued(facts) => queued(id, facts, at),
-            other => {
-                let mut row: TaskRow = rows.need(NAME, &key)?;
-                if !moved(&mut row, other, &at) {
-                    noted(&mut row, other, &at);
-                }
-                row
-            }
-        };
-        rows.put(NAME, &key, event.workspace, &row)
+        let mut row = before?;
+        if !moved(&mut row, happened, &at) {
+            noted(&mut row, happened, &at);
+        }
+        Some(row)
     }
 }
 

@@ -341,10 +341,41 @@ fn the_families_samples_fold_and_the_feed_knows_every_event() {
 }
 
 #[test]
+fn an_event_that_follows_no_row_is_poison_by_name_and_foreign_ones_touch_nothing() {
+    let of_streams = [
+        ("agent_roster", Family::Agent),
+        ("directory_queue", Family::Directory),
+        ("project_resources", Family::Project),
+        ("task_status", Family::Task),
+    ];
+    for (name, family) in of_streams {
+        let models = all();
+        let model = models.iter().find(|model| model.name() == name).unwrap();
+        let mut refused = 0;
+        for sample in samples() {
+            let own = sample.family() == family;
+            let event = envelope(1, StreamKey::new(sample.family(), id(700)), 1, sample);
+            let keys = model.touches(&event);
+            assert_eq!(keys.len(), usize::from(own), "{name}");
+            let mut rows = Rows::new(json!(0));
+            keys.iter().for_each(|key| rows.load(key.clone(), None));
+            match model.apply(&mut rows, &event) {
+                Ok(()) => assert_eq!(rows.take_changes().len(), keys.len()),
+                Err(error) => {
+                    assert_eq!((error.read_model, Some(&error.key)), (name, keys.first()));
+                    refused += 1;
+                }
+            }
+        }
+        assert!(refused > 0, "{name}");
+    }
+}
+
+#[test]
 fn every_read_model_has_its_folder() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("projections");
     for model in all() {
-        for file in ["schema.sql", "upsert.sql", "reset.sql", "README.md"] {
+        for file in ["version", "schema.sql", "README.md"] {
             assert!(folder.join(model.name()).join(file).is_file(), "{}/{file}", model.name());
         }
     }

@@ -62,7 +62,7 @@ pub struct Identity {
     pub role: Role,
     /// The way.
     pub via: Via,
-    /// On the daemon's routes: the daemon that speaks with a member's token.
+    /// On the daemon's routes: the daemon that it speaks for, see [`super::speaker`].
     pub daemon: Option<String>,
 }
 
@@ -128,23 +128,6 @@ impl Identity {
             .ok_or(ApiError::NotFound("workspace"))?;
         self.workspace = workspace;
         Ok(())
-    }
-
-    /// Lets that daemon pass: any for a member, only its own for a daemon's token.
-    ///
-    /// # Errors
-    /// `other_daemon`.
-    pub fn speaks_for(&mut self, daemon: &str) -> Result<(), ApiError> {
-        match &self.caller {
-            Caller::Daemon { daemon: own, .. } if own != daemon => Err(ApiError::Forbidden {
-                code: "other_daemon",
-                sentence: "this token is for another daemon",
-            }),
-            _ => {
-                self.daemon = Some(daemon.to_owned());
-                Ok(())
-            }
-        }
     }
 }
 

@@ -1,12 +1,10 @@
 //! Why a task stands where it stands: the facts are gathered here, the explanation is the domain's.
 
-use serde_json::{Value, json};
-
 use super::App;
 use super::auth::Identity;
 use super::error::ApiError;
+use super::objects::Loaded;
 use super::objects::task::{last_word, task};
-use super::objects::{Loaded, time};
 use crate::domain::Event;
 use crate::domain::directory::{self, Directory};
 use crate::domain::task::explain::{AgentFacts, Cause, DaemonFacts, Facts, Since, explain};
@@ -15,12 +13,14 @@ use crate::kernel::ids::{StreamId, TaskId, WorkspaceId};
 use crate::readmodel::activity::Called;
 use crate::readmodel::{agent_roster, runtime_presence, task_status};
 use crate::store::{heartbeat, read, reservations};
+use crate::wire::api;
+use crate::wire::feed::Link;
 
 /// A task's explanation.
 ///
 /// # Errors
 /// `not_found`; what went wrong with the database.
-pub async fn of(app: &App, who: &Identity, id: TaskId) -> Result<Value, ApiError> {
+pub async fn of(app: &App, who: &Identity, id: TaskId) -> Result<api::Explanation, ApiError> {
     let loaded = task(app, who.workspace, id).await?;
     let state = &loaded.state;
     let directory = directory_of(app, state).await?;
@@ -40,17 +40,21 @@ pub async fn of(app: &App, who: &Identity, id: TaskId) -> Result<Value, ApiError
     };
     let mut explained = explain(state, &facts);
     explained.causes.splice(..0, detail.map(|sentence| Cause { sentence, since: None, link: None }));
-    Ok(json!({
-        "task_id": id, "name": state.name(), "status": state.status().name(),
-        "sentence": explained.sentence, "since": time(explained.since),
-        "causes": explained.causes.iter().map(cause).collect::<Vec<_>>(),
-        "ends_when": explained.ends_when, "commands": explained.commands,
-    }))
+    Ok(api::Explanation {
+        task_id: id,
+        name: state.name(),
+        status: state.status().name().to_owned(),
+        sentence: explained.sentence,
+        since: explained.since,
+        causes: explained.causes.into_iter().map(cause).collect(),
+        ends_when: explained.ends_when,
+        commands: explained.commands,
+    })
 }
 
-fn cause(cause: &Cause) -> Value {
-    let link = cause.link.as_ref().map(|link| json!({"rel": link.rel, "id": link.id, "label": link.label}));
-    json!({"sentence": cause.sentence, "since": time(cause.since), "link": link})
+fn cause(cause: Cause) -> api::Cause {
+    let link = cause.link.map(|link| Link { rel: link.rel.to_owned(), id: link.id, label: link.label });
+    api::Cause { sentence: cause.sentence, since: cause.since, link }
 }
 
 async fn directory_of(app: &App, task: &Task) -> Result<Option<Loaded<Directory>>, ApiError> {

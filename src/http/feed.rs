@@ -36,11 +36,13 @@ const ROOM: usize = 256;
 /// Between two position frames for what a filter hides.
 const HIDDEN: Duration = Duration::from_secs(1);
 
-/// `GET /api/feed?after=&limit=&project=&agent=&type=&directory=&task=`.
+/// `GET /api/feed?after=&limit=&last=&project=&agent=&type=&directory=&task=`.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct Asked {
     after: Option<i64>,
     limit: Option<usize>,
+    /// The newest ones instead of those after a position.
+    last: Option<usize>,
     project: Option<String>,
     agent: Option<String>,
     #[serde(rename = "type")]
@@ -131,6 +133,9 @@ pub async fn between(
 }
 
 async fn page(app: App, workspace: WorkspaceId, asked: Asked) -> Result<Response, ApiError> {
+    if let (Some(last), None) = (asked.last, asked.after) {
+        return newest(&app, workspace, &asked.filter(), last.min(1_000)).await;
+    }
     let limit = asked.limit.unwrap_or(100).clamp(1, 1_000);
     let mut after = asked.after.unwrap_or(0).max(0);
     let filter = asked.filter();
@@ -155,6 +160,26 @@ async fn page(app: App, workspace: WorkspaceId, asked: Asked) -> Result<Response
     }
     let head = *app.store.head().borrow();
     Ok(Json(json!({"entries": entries, "position": after, "head": head.max(after)})).into_response())
+}
+
+/// The newest entries that the filter wants, oldest first; `position` is where to read on.
+async fn newest(
+    app: &App,
+    workspace: WorkspaceId,
+    filter: &Filter,
+    most: usize,
+) -> Result<Response, ApiError> {
+    let head = read::head(&app.store).await?;
+    let mut before = head + 1;
+    let mut entries = Vec::new();
+    while entries.len() < most && before > 1 {
+        let page = between(app, workspace, before - 1 - PAGE, before).await?;
+        let room = most - entries.len();
+        entries.extend(page.into_iter().rev().filter(|entry| filter.wants(entry)).take(room));
+        before = (before - PAGE).max(1);
+    }
+    entries.reverse();
+    Ok(Json(json!({"entries": entries, "position": head, "head": head})).into_response())
 }
 
 /// The entries of this workspace among the events; moves `after` past them.

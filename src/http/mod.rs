@@ -20,6 +20,7 @@ pub mod pages;
 pub mod position;
 mod router;
 pub mod routes;
+pub mod speaker;
 pub mod tail;
 pub mod token;
 

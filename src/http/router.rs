@@ -98,7 +98,7 @@ fn machines() -> Router<App> {
         .route("/runtimes/{id}/tasks/{tid}/prepare-lease", post(daemon::prepare_lease))
         .route("/tasks/{id}/assignment", get(daemon::assignment))
         .route("/tasks/{id}/status", get(daemon::status))
-        .route("/tasks/{id}/messages", post(daemon::messages).get(tasks::messages))
+        .route("/tasks/{id}/messages", post(daemon::messages).get(daemon::messages_so_far))
         .route("/tasks/{id}/progress", post(daemon::progress))
         .route("/tasks/{id}/wait-local-directory", post(daemon::wait_local_directory))
         .route("/tasks/{id}/{report}", post(daemon::report))

@@ -52,6 +52,28 @@ pub struct Limits {
     pub drain: Millis,
     /// After TERM a process tree has this long before KILL.
     pub kill_grace: Millis,
+    /// The server has this long to hear that a daemon leaves; its next start says the rest.
+    pub farewell: Millis,
+    /// A daemon registers with the providers found by then; what is found later is added.
+    pub first_word: Millis,
+    /// A provider's program that doesn't say its version by then is taken without one.
+    pub version_wait: Millis,
+    /// More of a provider's answer isn't read, bytes.
+    pub version_bytes: u64,
+    /// A start in the background waits this long to hear that the server has taken the daemon in.
+    pub introduction: Millis,
+    /// A daemon that lives has written down how it is reached by then.
+    pub settle_in: Millis,
+    /// Between two looks at a file or a lock that another process changes.
+    pub look: Millis,
+    /// Between two tries to reach a supervisor that has just been started.
+    pub knock: Millis,
+    /// Recoveries that end without having got anywhere, before a run that never began is given up.
+    pub recoveries: u32,
+    /// A local caller of the daemon's port that takes longer to ask is no command line of ours.
+    pub local_request: Millis,
+    /// Largest request to the daemon's port, bytes: more than any of ours.
+    pub local_request_bytes: u64,
     /// A granted task that meets a foreign lock waits this long before it is parked.
     pub lock_wait: Millis,
     /// Between two tries of a waiter for a foreign lock.
@@ -116,6 +138,8 @@ pub struct Limits {
     pub conflict_retries: u32,
     /// Largest event payload, bytes.
     pub event_bytes: usize,
+    /// Sentences that the event of a verification keeps; the answer has all, the event their number.
+    pub verified_findings: usize,
     /// Largest request body, bytes.
     pub body_bytes: usize,
     /// Deepest nesting of a request's JSON: what keeps it or passes it on wraps it a few times more, and every
@@ -176,6 +200,17 @@ impl Default for Limits {
             sweep: seconds(1),
             drain: seconds(30),
             kill_grace: seconds(5),
+            farewell: seconds(5),
+            first_word: Millis(1_500),
+            version_wait: seconds(10),
+            version_bytes: 64 * 1_024,
+            introduction: seconds(5),
+            settle_in: seconds(2),
+            look: Millis(50),
+            knock: Millis(20),
+            recoveries: 3,
+            local_request: seconds(5),
+            local_request_bytes: 16 * 1_024,
             lock_wait: seconds(2),
             lock_retry: seconds(1),
             prepare: minutes(5),
@@ -208,6 +243,7 @@ impl Default for Limits {
             writer_queue: 4_096,
             conflict_retries: 8,
             event_bytes: 64 * 1_024,
+            verified_findings: 50,
             body_bytes: 2 * 1_024 * 1_024,
             json_depth: 64,
             content_bytes: 1_024 * 1_024,

@@ -281,16 +281,7 @@ pub fn concerns(event: &Envelope, task: TaskId) -> bool {
 fn task_of(event: &Envelope) -> Option<TaskId> {
     match &event.event {
         Event::Task(_) => Some(TaskId(event.stream.id)),
-        Event::Directory(e) => Some(match e {
-            DirectoryEvent::Acquired(e) => e.task,
-            DirectoryEvent::Queued(e) => e.task,
-            DirectoryEvent::Promoted(e) => e.task,
-            DirectoryEvent::LeftQueue(e) => e.task,
-            DirectoryEvent::LockBlocked(e) => e.task,
-            DirectoryEvent::LockTaken(e) => e.task,
-            DirectoryEvent::Released(e) => e.task,
-            DirectoryEvent::HolderLost(e) => e.task,
-        }),
+        Event::Directory(e) => Some(e.task()),
         Event::Issue(IssueEvent::Commented(e)) => e.task,
         Event::Issue(IssueEvent::StatusChanged(e)) => e.because_of,
         _ => None,

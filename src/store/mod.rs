@@ -9,6 +9,7 @@
 pub mod append;
 pub mod embedded;
 mod error;
+pub mod event_types;
 pub mod heartbeat;
 pub mod lease;
 pub mod listen;

@@ -42,7 +42,7 @@ use crate::kernel::world::World;
 use crate::process::safe_file;
 use crate::readmodel::{ReadModelError, Registry, access, follower, install};
 use crate::store::embedded::{Claim, DATABASE, Embedded, EmbeddedError, Options};
-use crate::store::{self, Address, Durability, Store, StoreError, listen, migrate};
+use crate::store::{self, Address, Durability, Store, StoreError, event_types, listen, migrate};
 
 /// The program's version.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -204,6 +204,7 @@ impl Server {
     /// [`SystemError`].
     pub async fn start(setup: Setup) -> Result<Self, SystemError> {
         migrate::run(&setup.owner).await?;
+        event_types::fill(&setup.owner, &Schemas::catalogue()).await?;
         let store = Store::open(setup.database, &setup.limits, setup.durability).await?;
         let registry = Arc::new(Registry::new(fold::registry::all())?);
         for built in install::run(&store, &registry).await? {

@@ -98,7 +98,8 @@ impl UpError {
         match self {
             Self::System(error) => error.next_step(),
             Self::Daemon(error) => error.next_step(),
-            Self::Config(_) | Self::Cli(_) => "Look at the profile's config.json.".to_owned(),
+            Self::Config(error) => error.next_step(),
+            Self::Cli(error) => error.next_step(),
             Self::NotTheDemos(_) => "Name an empty folder: `multica up --demo --data-dir DIR`.".to_owned(),
             Self::NoPort => "Name a free one: `multica up --port PORT`.".to_owned(),
             Self::Signals(_) => "Start it again.".to_owned(),

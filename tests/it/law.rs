@@ -65,6 +65,10 @@ const IMPURE: &[&str] = &[
 
 const LONGEST_FILE: usize = 600;
 
+/// What a read model's folder may leave out.
+const UPSERT: &str = include_str!("../../src/readmodel/sql/upsert.sql");
+const RESET: &str = include_str!("../../src/readmodel/sql/reset.sql");
+
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
@@ -314,14 +318,47 @@ fn each_read_model_has_its_folder() {
     for entry in fs::read_dir(root().join("projections")).unwrap() {
         let folder = entry.unwrap().path();
         count += 1;
-        for file in ["schema.sql", "upsert.sql", "reset.sql", "README.md"] {
+        for file in ["version", "schema.sql", "README.md"] {
             if !folder.join(file).exists() {
                 broken.push(format!("{} has no {file}", folder.display()));
+            }
+        }
+        for (own, shared) in [("upsert.sql", UPSERT), ("reset.sql", RESET)] {
+            let says = |sql: &str| sql.lines().filter(|l| !l.starts_with("--")).collect::<String>();
+            let text = fs::read_to_string(folder.join(own)).unwrap_or_default();
+            if says(&text) == says(shared) {
+                broken.push(format!("{} has a copy of the shared {own}", folder.display()));
             }
         }
     }
     assert!(count > 5, "only {count} read models were found");
     assert_none(&broken, "a read model without its files");
+}
+
+#[test]
+fn tests_wait_on_facts_in_one_place() {
+    let folder = root().join("tests/it");
+    let sleeps = ["time::", "thread::"].map(|path| [path, "sleep"].concat());
+    let words = [sleeps[0].as_str(), sleeps[1].as_str(), "park_timeout("];
+    let mut broken = Vec::new();
+    for path in files(&folder, ".rs") {
+        let text = fs::read_to_string(&path).unwrap();
+        if path.ends_with("support/waiting.rs") || path.ends_with("law.rs") {
+            continue;
+        }
+        for word in words.iter().filter(|word| text.contains(**word)) {
+            broken.push(format!("{} says {word}", path.display()));
+        }
+    }
+    for source in sources() {
+        let inner = source.text.split("#[cfg(test)]").nth(1).unwrap_or_default();
+        let only_tests = source.path.ends_with("tests.rs") || source.path.contains("/tests/");
+        let text = if only_tests { source.text.as_str() } else { inner };
+        for word in words.iter().filter(|word| text.contains(**word)) {
+            broken.push(format!("src/{} says {word}", source.path));
+        }
+    }
+    assert_none(&broken, "a test that waits for time instead of a fact");
 }
 
 #[test]

@@ -8,6 +8,8 @@ use serde_json::Value;
 
 use crate::domain::Family;
 use crate::domain::codec::Encoded;
+use crate::kernel::digest;
+use crate::store::event_types::EventType;
 
 #[derive(RustEmbed)]
 #[folder = "event-schemas/"]
@@ -104,6 +106,20 @@ impl Schemas {
         Ok(Self { validators })
     }
 
+    /// Every event type that is built in, with its schema's digest.
+    #[must_use]
+    pub fn catalogue() -> Vec<EventType> {
+        let mut catalogue: Vec<EventType> = Files::iter()
+            .filter_map(|file| {
+                let (event_type, schema_version) = event_of(&file)?;
+                let sha256 = digest::sha256_plain(&Files::get(&file)?.data);
+                Some(EventType { event_type, schema_version, sha256 })
+            })
+            .collect();
+        catalogue.sort();
+        catalogue
+    }
+
     /// Compiles schemas given as (event type, version, schema).
     ///
     /// # Errors
@@ -164,6 +180,21 @@ mod tests {
         assert_eq!(event_of("task/queued.v2.json"), Some(("task.queued".to_owned(), 2)));
         assert_eq!(event_of("manifest.json"), None);
         assert_eq!(event_of("samples/task/queued.v1.json"), None);
+    }
+
+    #[test]
+    fn the_catalogue_is_what_the_manifest_says() {
+        let manifest = Files::get("manifest.json").expect("a manifest");
+        let manifest: Value = serde_json::from_slice(&manifest.data).expect("JSON");
+        let events = manifest["events"].as_array().expect("events").iter();
+        let said: Vec<_> = events
+            .map(|e| (e["type"].clone(), e["version"].clone(), e["schema"]["sha256"].clone()))
+            .collect();
+        let known: Vec<_> = Schemas::catalogue()
+            .iter()
+            .map(|e| (e.event_type.clone().into(), e.schema_version.into(), digest::hex(&e.sha256).into()))
+            .collect();
+        assert_eq!(known, said);
     }
 
     #[test]

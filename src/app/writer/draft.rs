@@ -165,7 +165,9 @@ impl Draft {
                 command_id: submission.command_id,
                 correlation: submission.correlation,
                 causation: submission.causation,
-                actor: submission.actor.clone(),
+                actor: new
+                    .doer
+                    .map_or_else(|| submission.actor.clone(), |doer| doer.actor(&submission.actor)),
                 occurred_at: whole_micros(submission.occurred_at),
                 recorded_at: None,
                 event: new.event.clone(),

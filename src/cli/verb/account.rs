@@ -8,6 +8,7 @@ use crate::cli::error::CliError;
 use crate::cli::output::{items, note, short, text};
 use crate::cli::session::{Session, pick};
 use crate::client::api::{Call, segment, server_address};
+use crate::client::config::keys::Shape;
 use crate::client::config::{ConfigFile, Settings};
 use crate::client::http::method::DELETE;
 
@@ -185,8 +186,7 @@ pub fn config(session: &Session, verb: ConfigVerb) -> Result<(), CliError> {
             session.out.json(&Value::Object(file.shown()))
         }
         ConfigVerb::Set { key, value } => {
-            let typed = serde_json::from_str(&value).unwrap_or_else(|_| Value::from(value.clone()));
-            file.set(&key, typed);
+            file.set(&key, Shape::typed(&key, &value));
             file.write(&path)?;
             session.out.done(&Value::Object(file.shown()), &format!("Set {key} in {}.", path.display()))
         }

@@ -5,13 +5,14 @@ use serde_json::{Value, json};
 
 use crate::cli::args::{Common, DaemonStart};
 use crate::cli::error::CliError;
-use crate::cli::output::{items, line, short, text};
+use crate::cli::output::{items, line, read, short, text};
 use crate::cli::session::Session;
 use crate::client::config::{ConfigFile, Home};
 use crate::daemon::DaemonConfig;
 use crate::daemon::control;
 use crate::daemon::log_file::Tail;
 use crate::kernel::limits::Limits;
+use crate::wire::api::Daemon;
 
 /// The verbs.
 #[derive(Debug, Subcommand)]
@@ -46,8 +47,11 @@ pub async fn run(session: &Session, common: &Common, verb: DaemonVerb) -> Result
         DaemonVerb::Stop { now } => {
             session.people_only("daemon stop")?;
             let state = session.profile()?.daemon_dir();
-            let stopped =
-                crate::cli::output::patiently("stopping the daemon", control::stop(&state, now)).await?;
+            let stopped = crate::cli::output::patiently(
+                "stopping the daemon",
+                control::stop(&state, now, &session.limits),
+            )
+            .await?;
             session
                 .out
                 .done(&json!({"stopped": stopped}), if stopped { "Stopped." } else { "It isn't running." })
@@ -62,29 +66,26 @@ pub async fn run(session: &Session, common: &Common, verb: DaemonVerb) -> Result
 
 async fn list(session: &Session) -> Result<(), CliError> {
     let answer = session.get("/api/daemons").await?;
-    let rows = items(&answer, "daemons")
-        .iter()
-        .map(|d| {
+    let daemons: Vec<Daemon> = read(&answer["daemons"])?;
+    let rows = daemons
+        .into_iter()
+        .map(|daemon| {
             let providers: Vec<String> =
-                items(&d["runtimes"], "").iter().map(|r| text(r, "provider")).collect();
+                daemon.runtimes.into_iter().map(|runtime| runtime.provider).collect();
             vec![
-                text(d, "daemon_id"),
-                text(d, "device_name"),
-                text(d, "status"),
-                session.out.ago(&text(d, "last_seen_at")),
+                daemon.daemon_id,
+                daemon.device_name,
+                daemon.status,
+                session.out.since(daemon.last_seen_at),
                 providers.join(", "),
-                format!("{} of {}", or_zero(text(d, "running")), text(d, "slots")),
-                or_zero(text(d, "parked")),
-                text(d, "cli_version"),
+                format!("{} of {}", daemon.running, daemon.slots),
+                daemon.parked.to_string(),
+                daemon.cli_version,
             ]
         })
         .collect();
     let headers = ["daemon", "machine", "status", "seen", "providers", "running", "waiting", "version"];
     session.out.list(&answer, &headers, rows, "No daemon has registered: `multica daemon start`.")
-}
-
-fn or_zero(text: String) -> String {
-    if text.is_empty() { "0".to_owned() } else { text }
 }
 
 async fn start(session: &Session, common: &Common, args: &DaemonStart) -> Result<(), CliError> {
@@ -127,7 +128,7 @@ async fn start(session: &Session, common: &Common, args: &DaemonStart) -> Result
 
 async fn status(session: &Session) -> Result<(), CliError> {
     let state = session.profile()?.daemon_dir();
-    let Some(health) = control::status(&state).await? else {
+    let Some(health) = control::status(&state, &session.limits).await? else {
         return session.out.done(&json!({"status": "stopped"}), "It isn't running: `multica daemon start`.");
     };
     session.out.fields(
@@ -195,14 +196,13 @@ pub fn daemon_config(session: &Session, args: &DaemonStart) -> Result<DaemonConf
     );
     let slots = args
         .max_concurrent_tasks
-        .or_else(|| environment.get("MULTICA_DAEMON_MAX_CONCURRENT_TASKS")?.parse().ok())
-        .or_else(|| file.value("max_concurrent_tasks")?.as_u64()?.try_into().ok());
+        .or(environment.count("MULTICA_DAEMON_MAX_CONCURRENT_TASKS")?)
+        .or_else(|| file.count("max_concurrent_tasks"));
     let device = pick(args.device_name.clone(), "MULTICA_DAEMON_DEVICE_NAME", "device_name");
     let daemon_id = match &args.daemon_id {
         Some(id) => id.clone(),
         None => home.daemon_id(environment)?,
     };
-    let allowed = file.value("allowed_directories").map(|list| items(list, "")).unwrap_or_default();
     let user_home = home.0.parent().unwrap_or(&home.0);
     Ok(DaemonConfig {
         server_url: settings.server_url.ok_or(CliError::NoServer)?,
@@ -217,7 +217,7 @@ pub fn daemon_config(session: &Session, args: &DaemonStart) -> Result<DaemonConf
         slots: slots.unwrap_or(session.limits.daemon_slots),
         health_port: args.health_port,
         drain: args.drain.map_or(session.limits.drain.duration(), std::time::Duration::from_secs),
-        allowed_directories: allowed.iter().filter_map(Value::as_str).map(Into::into).collect(),
+        allowed_directories: file.paths("allowed_directories"),
         environment: environment.clone(),
         limits: limits_with(&session.limits, slots),
     })

@@ -4,9 +4,10 @@ use clap::Subcommand;
 use serde_json::Value;
 
 use crate::cli::error::CliError;
-use crate::cli::output::{items, short, text};
+use crate::cli::output::{items, read, short, text};
 use crate::cli::session::{Session, pick};
 use crate::client::api::segment;
+use crate::wire::api::{Directory, Holder};
 
 /// The verbs.
 #[derive(Debug, Subcommand)]
@@ -33,16 +34,18 @@ pub async fn run(session: &Session, verb: DirectoryVerb) -> Result<(), CliError>
 }
 
 fn list(session: &Session, answer: &Value) -> Result<(), CliError> {
-    let rows = items(answer, "directories")
-        .iter()
-        .map(|d| {
+    let directories: Vec<Directory> = read(&answer["directories"])?;
+    let rows = directories
+        .into_iter()
+        .map(|directory| {
+            let since = directory.holder.as_ref().and_then(|holder| holder.since);
             vec![
-                short(&text(d, "id")),
-                text(d, "label"),
-                text(d, "path"),
-                or(text(d, "holder.name"), "free"),
-                session.out.ago(&text(d, "holder.since")),
-                items(&d["queue"], "").len().to_string(),
+                short(&directory.id.to_string()),
+                directory.label,
+                directory.path.unwrap_or_default(),
+                held_by(directory.holder.as_ref()),
+                session.out.since(since),
+                directory.queue.len().to_string(),
             ]
         })
         .collect();
@@ -50,34 +53,41 @@ fn list(session: &Session, answer: &Value) -> Result<(), CliError> {
     session.out.list(answer, &headers, rows, "No directory has been used yet.")
 }
 
-fn show(session: &Session, one: &Value) -> Result<(), CliError> {
-    let queue: Vec<String> = items(&one["queue"], "")
+fn show(session: &Session, answer: &Value) -> Result<(), CliError> {
+    let one: Directory = read(answer)?;
+    let since = |at| session.out.since(at);
+    let queue: Vec<String> = one
+        .queue
         .iter()
-        .map(|q| {
-            format!("{}. {}  since {}", text(q, "place"), text(q, "name"), session.out.ago(&text(q, "since")))
+        .map(|next| {
+            let name = next.name.clone().unwrap_or_else(|| next.task_id.to_string());
+            format!("{}. {name}  since {}", next.place, since(next.since))
         })
         .collect();
-    let blocked = match &one["holder"]["blocked"] {
-        Value::Object(_) | Value::String(_) | Value::Bool(true) => {
-            "locked by a program outside multica".to_owned()
-        }
-        _ => String::new(),
-    };
+    let holder = one.holder.as_ref();
+    let blocked =
+        holder.and_then(|holder| holder.blocked.as_ref()).map(|lock| match (&lock.program, lock.pid) {
+            (Some(program), Some(pid)) => format!("locked by {program} (process {pid}), outside multica"),
+            _ => "locked by a program outside multica".to_owned(),
+        });
     session.out.fields(
-        one,
+        answer,
         &[
-            ("ID", text(one, "id")),
-            ("LABEL", text(one, "label")),
-            ("PATH", text(one, "path")),
-            ("MACHINE", text(one, "machine_id")),
-            ("HOLDER", or(text(one, "holder.name"), "free")),
-            ("SINCE", session.out.ago(&text(one, "holder.since"))),
-            ("LOCK", blocked),
+            ("ID", one.id.to_string()),
+            ("LABEL", one.label.clone()),
+            ("PATH", one.path.clone().unwrap_or_default()),
+            ("MACHINE", one.machine_id.to_string()),
+            ("HOLDER", held_by(holder)),
+            ("SINCE", since(holder.and_then(|holder| holder.since))),
+            ("LOCK", blocked.unwrap_or_default()),
             ("QUEUE", queue.join("\n")),
         ],
     )
 }
 
-fn or(text: String, other: &str) -> String {
-    if text.is_empty() { other.to_owned() } else { text }
+fn held_by(holder: Option<&Holder>) -> String {
+    holder.map_or_else(
+        || "free".to_owned(),
+        |holder| holder.name.clone().unwrap_or_else(|| holder.task_id.to_string()),
+    )
 }

@@ -1,13 +1,17 @@
 //! `multica issue`.
 
+use std::collections::BTreeMap;
+
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use crate::cli::error::{CliError, UsageError};
-use crate::cli::output::{items, text};
+use crate::cli::output::{items, read, text};
 use crate::cli::session::Session;
 use crate::client::api::{Call, segment};
 use crate::client::http::method::PUT;
+use crate::wire::api::{Comment, Issue, Task};
 
 /// The verbs.
 #[derive(Debug, Subcommand)]
@@ -110,15 +114,15 @@ pub async fn run(session: &Session, verb: IssueVerb) -> Result<(), CliError> {
         IssueVerb::Get { issue } => get(session, &issue).await,
         IssueVerb::Status { issue, status } => {
             let answer = put(session, &issue, &json!({"status": status})).await?;
-            session
-                .out
-                .done(&answer, &format!("{} is {}.", text(&answer, "identifier"), text(&answer, "status")))
+            let issue: Issue = read(&answer)?;
+            session.out.done(&answer, &format!("{} is {}.", issue.identifier, issue.status))
         }
         IssueVerb::Assign { issue, to, .. } => assign(session, &issue, to).await,
         IssueVerb::Rerun { issue } => {
             let path = format!("/api/issues/{}/rerun", segment(&issue));
-            let task = session.call(Call::post(&path, &json!({}))?).await?;
-            session.out.done(&task, &format!("Queued {}.", task_name(&task)))
+            let answer = session.call(Call::post(&path, &json!({}))?).await?;
+            let task: Task = read(&answer)?;
+            session.out.done(&answer, &format!("Queued {}.", task.name))
         }
         IssueVerb::Comment(verb) => comment(session, verb).await,
     }
@@ -142,8 +146,8 @@ async fn run_create(session: &Session, create: Create) -> Result<(), CliError> {
         body["assignee_id"] = Value::from(text(&session.agent(agent).await?, "id"));
     }
     let made = session.call(Call::post("/api/issues", &body)?).await?;
-    let sentence = format!("Created {}: {}", text(&made, "identifier"), text(&made, "title"));
-    session.out.done(&made, &sentence)
+    let issue: Issue = read(&made)?;
+    session.out.done(&made, &format!("Created {}: {}", issue.identifier, issue.title))
 }
 
 async fn list(session: &Session, project: Option<String>, status: Option<String>) -> Result<(), CliError> {
@@ -158,67 +162,81 @@ async fn list(session: &Session, project: Option<String>, status: Option<String>
     if session.out.is_json() {
         return session.out.json(&answer);
     }
-    let agents = session.get("/api/agents").await?;
-    let name = |issue: &Value| {
-        let id = text(issue, "assignee_id");
-        let agent = items(&agents, "agents").iter().find(|agent| text(agent, "id") == id);
-        agent.map_or_else(|| text(issue, "assignee_type"), |agent| text(agent, "name"))
-    };
-    let rows = items(&answer, "issues")
-        .iter()
-        .map(|i| {
-            vec![
-                text(i, "identifier"),
-                text(i, "title"),
-                text(i, "status"),
-                text(i, "priority"),
-                name(i),
-                session.out.ago(&text(i, "updated_at")),
-            ]
+    let issues: Vec<Issue> = read(&answer["issues"])?;
+    let names = Names::load(session, issues.first()).await?;
+    let rows = issues
+        .into_iter()
+        .map(|issue| {
+            let (assignee, changed) = (names.assignee(&issue), session.out.since(issue.updated_at));
+            vec![issue.identifier, issue.title, issue.status, issue.priority, assignee, changed]
         })
         .collect();
     let headers = ["key", "title", "status", "priority", "assignee", "changed"];
     session.out.list(&answer, &headers, rows, "No issue yet: `multica issue create --title T`.")
 }
 
-async fn get(session: &Session, issue: &str) -> Result<(), CliError> {
-    let base = format!("/api/issues/{}", segment(issue));
-    let found = session.get(&base).await?;
+async fn get(session: &Session, reference: &str) -> Result<(), CliError> {
+    let base = format!("/api/issues/{}", segment(reference));
+    let mut whole = session.get(&base).await?;
+    let issue: Issue = read(&whole)?;
     let runs = session.get(&format!("{base}/task-runs")).await?;
-    let lines: Vec<String> = items(&runs, "tasks")
-        .iter()
-        .map(|t| {
-            format!("{}  {}  {}", task_name(t), text(t, "status"), session.out.ago(&text(t, "created_at")))
-        })
-        .collect();
-    let mut whole = found.clone();
-    whole["task_runs"] = runs.clone();
+    let tasks: Vec<Task> = read(&runs)?;
+    whole["task_runs"] = runs;
+    let names = Names::load(session, Some(&issue)).await?;
+    let since = |at| session.out.since(at);
+    let line = |task: &Task| format!("{}  {}  {}", task.name, task.status, since(task.created_at));
     session.out.fields(
         &whole,
         &[
-            ("KEY", text(&found, "identifier")),
-            ("ID", text(&found, "id")),
-            ("TITLE", text(&found, "title")),
-            ("STATUS", text(&found, "status")),
-            ("PRIORITY", text(&found, "priority")),
-            ("ASSIGNEE", text(&found, "assignee_name")),
-            ("PROJECT", text(&found, "project_id")),
-            ("DESCRIPTION", text(&found, "description")),
-            ("TASKS", lines.join("\n")),
-            ("CREATED", session.out.ago(&text(&found, "created_at"))),
+            ("KEY", issue.identifier.clone()),
+            ("ID", issue.id.to_string()),
+            ("TITLE", issue.title.clone()),
+            ("STATUS", issue.status.clone()),
+            ("PRIORITY", issue.priority.clone()),
+            ("ASSIGNEE", names.assignee(&issue)),
+            ("PROJECT", issue.project_id.map(|project| project.to_string()).unwrap_or_default()),
+            ("DESCRIPTION", issue.description.clone().unwrap_or_default()),
+            ("TASKS", tasks.iter().map(line).collect::<Vec<_>>().join("\n")),
+            ("CREATED", since(issue.created_at)),
         ],
     )
+}
+
+/// What agents and members are called.
+struct Names(BTreeMap<Uuid, String>);
+
+impl Names {
+    /// Those of an issue's workspace; none where there is no issue to name them for.
+    async fn load(session: &Session, issue: Option<&Issue>) -> Result<Self, CliError> {
+        let Some(issue) = issue else { return Ok(Self(BTreeMap::new())) };
+        let agents = session.call(Call::get("/api/agents").query("include_archived", true)).await?;
+        let members = session.get(&format!("/api/workspaces/{}/members", issue.workspace_id)).await?;
+        let all = items(&agents, "agents").iter().chain(items(&members, "members"));
+        let named = |one: &Value| Some((text(one, "id").parse().ok()?, text(one, "name")));
+        Ok(Self(all.filter_map(named).collect()))
+    }
+
+    fn of(&self, id: Uuid, kind: &str) -> String {
+        self.0.get(&id).cloned().unwrap_or_else(|| kind.to_owned())
+    }
+
+    fn assignee(&self, issue: &Issue) -> String {
+        let kind = issue.assignee_type.as_deref().unwrap_or_default();
+        issue.assignee_id.map(|id| self.of(id, kind)).unwrap_or_default()
+    }
 }
 
 async fn assign(session: &Session, issue: &str, to: Option<String>) -> Result<(), CliError> {
     let Some(reference) = to else {
         let answer = put(session, issue, &json!({"assignee_type": null, "assignee_id": null})).await?;
-        return session.out.done(&answer, &format!("{} has no assignee now.", text(&answer, "identifier")));
+        let issue: Issue = read(&answer)?;
+        return session.out.done(&answer, &format!("{} has no assignee now.", issue.identifier));
     };
     let agent = session.agent(&reference).await?;
     let body = json!({"assignee_type": "agent", "assignee_id": text(&agent, "id")});
     let answer = put(session, issue, &body).await?;
-    session.out.done(&answer, &format!("{} is {}'s.", text(&answer, "identifier"), text(&agent, "name")))
+    let issue: Issue = read(&answer)?;
+    session.out.done(&answer, &format!("{} is {}'s.", issue.identifier, text(&agent, "name")))
 }
 
 async fn put(session: &Session, issue: &str, body: &Value) -> Result<Value, CliError> {
@@ -238,24 +256,21 @@ async fn comment(session: &Session, verb: CommentVerb) -> Result<(), CliError> {
             session.out.done(&made, &format!("Commented on {issue}."))
         }
         CommentVerb::List { issue } => {
-            let answer = session.get(&format!("/api/issues/{}/comments", segment(&issue))).await?;
-            let rows = items(&answer, "comments")
-                .iter()
-                .map(|c| {
-                    let name = text(c, "author_name");
-                    let author = if name.is_empty() { text(c, "author_type") } else { name };
-                    vec![session.out.ago(&text(c, "created_at")), author, text(c, "content")]
+            let base = format!("/api/issues/{}", segment(&issue));
+            let answer = session.get(&format!("{base}/comments")).await?;
+            let comments: Vec<Comment> = read(&answer)?;
+            let about: Issue = read(&session.get(&base).await?)?;
+            let names = Names::load(session, comments.first().map(|_| &about)).await?;
+            let rows = comments
+                .into_iter()
+                .map(|comment| {
+                    let author = names.of(comment.author_id, &comment.author_type);
+                    vec![session.out.since(comment.created_at), author, comment.content]
                 })
                 .collect();
             session.out.list(&answer, &["when", "author", "content"], rows, "No comment yet.")
         }
     }
-}
-
-/// People's name of a task, or its id where the server gives none.
-pub fn task_name(task: &Value) -> String {
-    let name = text(task, "name");
-    if name.is_empty() { text(task, "id") } else { name }
 }
 
 async fn stdin_text(session: &Session) -> Result<String, CliError> {

@@ -5,10 +5,11 @@ use serde_json::{Value, json};
 
 use super::resource::{ResourceVerb, run as run_resource};
 use crate::cli::error::CliError;
-use crate::cli::output::{items, short, text};
+use crate::cli::output::{read, short, text};
 use crate::cli::session::Session;
 use crate::client::api::{Call, segment};
 use crate::client::http::method::DELETE;
+use crate::wire::api::{Project, Resource};
 
 /// The verbs.
 #[derive(Debug, Subcommand)]
@@ -81,51 +82,48 @@ async fn create(
 
 async fn list(session: &Session) -> Result<(), CliError> {
     let answer = session.get("/api/projects").await?;
-    let projects = items(&answer, "projects");
+    let projects: Vec<Project> = read(&answer["projects"])?;
     let rows = projects
-        .iter()
-        .map(|p| {
+        .into_iter()
+        .map(|project| {
             vec![
-                short(&text(p, "id")),
-                text(p, "title"),
-                text(p, "status"),
-                text(p, "resource_count"),
-                text(p, "issue_count"),
-                session.out.ago(&text(p, "created_at")),
+                short(&project.id.to_string()),
+                project.title,
+                project.status,
+                project.resource_count.to_string(),
+                session.out.since(project.created_at),
             ]
         })
         .collect();
-    let headers = ["id", "title", "status", "resources", "issues", "created"];
-    session.out.list(
-        &Value::from(projects),
-        &headers,
-        rows,
-        "No project yet: `multica project create --title T`.",
-    )
+    let headers = ["id", "title", "status", "resources", "created"];
+    let empty = "No project yet: `multica project create --title T`.";
+    session.out.list(&answer["projects"], &headers, rows, empty)
 }
 
 async fn get(session: &Session, reference: &str) -> Result<(), CliError> {
     let found = session.project(reference).await?;
     let id = segment(&text(&found, "id"));
-    let project = session.get(&format!("/api/projects/{id}")).await?;
-    let resources = session.get(&format!("/api/projects/{id}/resources")).await?;
-    let mut whole = project.clone();
-    whole["resources"] = Value::from(items(&resources, "resources"));
-    let lines: Vec<String> = items(&resources, "resources")
+    let mut whole = session.get(&format!("/api/projects/{id}")).await?;
+    let project: Project = read(&whole)?;
+    let answer = session.get(&format!("/api/projects/{id}/resources")).await?;
+    let resources: Vec<Resource> = read(&answer["resources"])?;
+    whole["resources"] = answer["resources"].clone();
+    let lines: Vec<String> = resources
         .iter()
-        .map(|r| {
-            format!("{}  {}  {}", short(&text(r, "id")), text(r, "resource_type"), super::resource::place(r))
+        .map(|resource| {
+            let id = short(&resource.id.to_string());
+            format!("{id}  {}  {}", resource.resource_type, super::resource::place(resource))
         })
         .collect();
     session.out.fields(
         &whole,
         &[
-            ("ID", text(&project, "id")),
-            ("TITLE", text(&project, "title")),
-            ("STATUS", text(&project, "status")),
-            ("DESCRIPTION", text(&project, "description")),
+            ("ID", project.id.to_string()),
+            ("TITLE", project.title),
+            ("STATUS", project.status),
+            ("DESCRIPTION", project.description.unwrap_or_default()),
             ("RESOURCES", lines.join("\n")),
-            ("CREATED", session.out.ago(&text(&project, "created_at"))),
+            ("CREATED", session.out.since(project.created_at)),
         ],
     )
 }

@@ -6,10 +6,11 @@ use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
 use crate::cli::error::{CliError, UsageError};
-use crate::cli::output::{items, note, short, text};
+use crate::cli::output::{items, note, read, short, text};
 use crate::cli::session::{Session, pick};
 use crate::client::api::{Call, segment};
 use crate::client::http::method::{DELETE, PUT};
+use crate::wire::api::Resource;
 
 /// The verbs.
 #[derive(Debug, Subcommand)]
@@ -96,9 +97,10 @@ async fn add(session: &Session, project: &str, kind: &str, reference: Reference)
         body["label"] = Value::from(label);
     }
     let made = session.call(Call::post(&path, &body)?).await?;
+    let resource: Resource = read(&made)?;
     let mut sentence =
-        format!("Attached {} to {} ({}).", place(&made), text(&found, "title"), text(&made, "id"));
-    for warning in items(&made, "warnings").iter().filter_map(Value::as_str) {
+        format!("Attached {} to {} ({}).", place(&resource), text(&found, "title"), resource.id);
+    for warning in resource.warnings.iter().flatten() {
         sentence.push_str("\nNote: ");
         sentence.push_str(warning);
     }
@@ -166,22 +168,23 @@ fn local_path(session: &Session, typed: &Path) -> Result<String, CliError> {
 async fn list(session: &Session, project: &str) -> Result<(), CliError> {
     let found = session.project(project).await?;
     let answer = session.get(&format!("/api/projects/{}/resources", segment(&text(&found, "id")))).await?;
-    let resources = items(&answer, "resources");
+    let resources: Vec<Resource> = read(&answer["resources"])?;
     let rows = resources
-        .iter()
-        .map(|r| {
+        .into_iter()
+        .map(|resource| {
+            let said = |key| text(&Value::Object(resource.resource_ref.clone()), key);
             vec![
-                short(&text(r, "id")),
-                text(r, "resource_type"),
-                text(r, "label"),
-                place(r),
-                text(r, "resource_ref.execution_mode"),
-                short(&text(r, "resource_ref.daemon_id")),
+                short(&resource.id.to_string()),
+                resource.resource_type.clone(),
+                resource.label.clone().unwrap_or_default(),
+                place(&resource),
+                said("execution_mode"),
+                short(&said("daemon_id")),
             ]
         })
         .collect();
     let headers = ["id", "type", "label", "place", "mode", "daemon"];
-    session.out.list(&Value::from(resources), &headers, rows, "Nothing is attached to this project.")
+    session.out.list(&answer["resources"], &headers, rows, "Nothing is attached to this project.")
 }
 
 async fn update(
@@ -197,32 +200,29 @@ async fn update(
     if change.is_empty() && whole.is_none() {
         return Err(CliError::Usage(UsageError::NothingToChange));
     }
-    let stored = found.get("resource_ref").and_then(Value::as_object).cloned().unwrap_or_default();
-    let mut object = whole.unwrap_or(stored);
+    let mut object = whole.unwrap_or(found.resource_ref);
     object.extend(change);
     let mut body = json!({"resource_ref": object});
     if let Some(label) = label {
         body["label"] = Value::from(label);
     }
     let answer = session.call(Call::write(PUT, &path, &body)?).await?;
-    session.out.done(&answer, &format!("Changed {}. Tasks claimed from now on see it.", place(&answer)))
+    let place = place(&read(&answer)?);
+    session.out.done(&answer, &format!("Changed {place}. Tasks claimed from now on see it."))
 }
 
-async fn find(session: &Session, project: &str, resource: &str) -> Result<(String, Value), CliError> {
+async fn find(session: &Session, project: &str, resource: &str) -> Result<(String, Resource), CliError> {
     let found = session.project(project).await?;
     let base = format!("/api/projects/{}/resources", segment(&text(&found, "id")));
     let answer = session.get(&base).await?;
     let one = pick("resource", items(&answer, "resources"), resource, "label")?;
-    Ok((format!("{base}/{}", segment(&text(&one, "id"))), one))
+    let one: Resource = read(&one)?;
+    Ok((format!("{base}/{}", one.id), one))
 }
 
 /// What a resource points to, in one line.
-pub fn place(resource: &Value) -> String {
-    for key in ["resource_ref.local_path", "resource_ref.url"] {
-        let found = text(resource, key);
-        if !found.is_empty() {
-            return found;
-        }
-    }
-    text(resource, "resource_ref")
+pub fn place(resource: &Resource) -> String {
+    let reference = Value::Object(resource.resource_ref.clone());
+    let said = ["local_path", "url"].map(|key| text(&reference, key));
+    said.into_iter().find(|text| !text.is_empty()).unwrap_or_else(|| reference.to_string())
 }

@@ -1,15 +1,21 @@
 //! `multica task` and `multica feed`.
 
+use std::borrow::Borrow;
+
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::issue::task_name;
 use crate::cli::error::CliError;
-use crate::cli::output::{escaped, items, line, note, patiently, short, text};
+use crate::cli::output::{escaped, items, line, note, patiently, read, short, text};
 use crate::cli::session::Session;
 use crate::cli::story;
 use crate::client::api::{Call, segment};
 use crate::client::feed::{Feed, FeedItem};
+use crate::wire::api::Task;
+use crate::wire::feed::Entry;
+
+/// Entries asked for at once when all are wanted.
+const PAGE: u32 = 1_000;
 
 /// The verbs. A task is KEY-n#run, its id, or a unique head or tail of the id.
 #[derive(Debug, Subcommand)]
@@ -69,10 +75,13 @@ pub struct FeedArgs {
     /// Goes on as things happen.
     #[arg(short, long)]
     follow: bool,
-    /// Only what comes after that position.
+    /// Everything, from the beginning.
+    #[arg(long, conflicts_with_all = ["after", "limit"])]
+    all: bool,
+    /// What comes after that position, instead of the newest.
     #[arg(long, value_name = "N")]
     after: Option<i64>,
-    /// At most so many at once.
+    /// At most so many before it follows.
     #[arg(long, default_value_t = 50)]
     limit: u32,
     /// Only about a project (id).
@@ -108,7 +117,8 @@ pub async fn run(session: &Session, verb: TaskVerb) -> Result<(), CliError> {
         TaskVerb::Cancel { task } => {
             let path = format!("/api/tasks/{}/cancel", segment(&task));
             let answer = session.call(Call::post(&path, &json!({}))?).await?;
-            session.out.done(&answer, &format!("{} is {}.", task_name(&answer), text(&answer, "status")))
+            let task: Task = read(&answer)?;
+            session.out.done(&answer, &format!("{} is {}.", task.name, task.status))
         }
     }
 }
@@ -129,77 +139,67 @@ async fn list(session: &Session, args: List) -> Result<(), CliError> {
         .query_some("project_id", project.as_deref())
         .query_some("agent_id", agent.as_deref());
     let answer = session.call(call).await?;
-    let rows = items(&answer, "tasks")
-        .iter()
-        .map(|t| {
-            vec![
-                short(&text(t, "id")),
-                text(t, "name"),
-                text(t, "agent_name"),
-                text(t, "status"),
-                waiting(t),
-                session.out.ago(&text(t, "created_at")),
-            ]
+    let tasks: Vec<Task> = read(&answer["tasks"])?;
+    let rows = tasks
+        .into_iter()
+        .map(|task| {
+            let (waits_for, created) = (waiting(&task), session.out.since(task.created_at));
+            vec![short(&task.id.to_string()), task.name, task.agent_name, task.status, waits_for, created]
         })
         .collect();
     let headers = ["id", "task", "agent", "status", "waits for", "created"];
     session.out.list(&answer, &headers, rows, "No task is under way. `--all` also shows those that are over.")
 }
 
-fn waiting(task: &Value) -> String {
-    if !task["waiting"].is_object() {
-        return String::new();
-    }
-    let (label, holder) = (text(task, "waiting.label"), text(task, "waiting.holder_name"));
-    let place = text(task, "waiting.place");
-    let mut told = label;
-    if !holder.is_empty() {
+fn waiting(task: &Task) -> String {
+    let Some(waiting) = &task.waiting else { return String::new() };
+    let mut told = waiting.label.clone();
+    if let Some(holder) = &waiting.holder_name {
         told.push_str(&format!(", held by {holder}"));
     }
-    if !place.is_empty() {
-        told.push_str(&format!(" (place {place})"));
+    if waiting.place > 0 {
+        told.push_str(&format!(" (place {})", waiting.place));
     }
     told
 }
 
 async fn show(session: &Session, reference: &str) -> Result<(), CliError> {
-    let task = session.get(&format!("/api/tasks/{}", segment(reference))).await?;
-    let ago = |key: &str| session.out.ago(&text(&task, key));
+    let answer = session.get(&format!("/api/tasks/{}", segment(reference))).await?;
+    let task: Task = read(&answer)?;
+    let since = |at| session.out.since(at);
+    let next = task.failure.as_ref().map(|failure| failure.next_step.clone());
     session.out.fields(
-        &task,
+        &answer,
         &[
-            ("TASK", text(&task, "name")),
-            ("ID", text(&task, "id")),
-            ("STATUS", text(&task, "status")),
-            ("AGENT", text(&task, "agent_name")),
-            ("PROVIDER", text(&task, "provider")),
-            ("ISSUE", text(&task, "issue_key")),
-            ("DAEMON", text(&task, "daemon_id")),
-            ("ATTEMPT", format!("{} of {}", text(&task, "attempt"), text(&task, "max_attempts"))),
+            ("TASK", task.name.clone()),
+            ("ID", task.id.to_string()),
+            ("STATUS", task.status.clone()),
+            ("AGENT", task.agent_name.clone()),
+            ("PROVIDER", task.provider.clone()),
+            ("ISSUE", task.issue_key.clone()),
+            ("DAEMON", task.daemon_id.clone()),
+            ("ATTEMPT", format!("{} of {}", task.attempt, task.max_attempts)),
             ("WAITS FOR", waiting(&task)),
-            ("WORK DIR", text(&task, "work_dir")),
-            ("BRANCH", text(&task, "branch_name")),
-            ("QUEUED", ago("queued_at")),
-            ("PARKED", ago("parked_at")),
-            ("STARTED", ago("started_at")),
-            ("ENDED", ago("completed_at")),
+            ("BRANCH", task.branch_name.clone().unwrap_or_default()),
+            ("QUEUED", since(task.queued_at)),
+            ("PARKED", since(task.parked_at)),
+            ("STARTED", since(task.started_at)),
+            ("ENDED", since(task.completed_at)),
             ("FAILURE", failure(&task)),
-            ("ERROR", text(&task, "error")),
-            ("NEXT", text(&task, "failure.next_step")),
-            ("RESULT", result_text(&task)),
+            ("ERROR", task.error.clone().unwrap_or_default()),
+            ("NEXT", next.unwrap_or_default()),
+            ("RESULT", task.result.map(|result| result.output).unwrap_or_default()),
         ],
     )
 }
 
 /// The stable code, with its words where this server knows them.
-fn failure(task: &Value) -> String {
-    let (code, sentence) = (text(task, "failure_reason"), text(task, "failure.sentence"));
-    if sentence.is_empty() { code } else { format!("{code}: {sentence}") }
-}
-
-fn result_text(task: &Value) -> String {
-    let output = text(task, "result.output");
-    if output.is_empty() { text(task, "result") } else { output }
+fn failure(task: &Task) -> String {
+    let code = task.failure_reason.clone().unwrap_or_default();
+    match &task.failure {
+        Some(failure) => format!("{code}: {}", failure.sentence),
+        None => code,
+    }
 }
 
 async fn explain(session: &Session, reference: &str) -> Result<(), CliError> {
@@ -207,7 +207,7 @@ async fn explain(session: &Session, reference: &str) -> Result<(), CliError> {
     if session.out.is_json() {
         return session.out.json(&answer);
     }
-    line(&story::explained(&session.out, &answer))
+    line(&story::explained(&session.out, &read(&answer)?))
 }
 
 async fn logs(session: &Session, reference: &str, follow: bool) -> Result<(), CliError> {
@@ -217,7 +217,7 @@ async fn logs(session: &Session, reference: &str, follow: bool) -> Result<(), Cl
     let mut since = 0;
     loop {
         // Asked before the messages: what a task said before it ended is then always among them.
-        let over = !follow || is_over(&api.get::<Value>(&base).await?);
+        let over = !follow || is_over(&api.get(&base).await?);
         let answer: Value = patiently("reading", api.call(Call::get(&path).query("since", since))).await?;
         let messages = items(&answer, "messages");
         for message in messages {
@@ -235,8 +235,8 @@ async fn logs(session: &Session, reference: &str, follow: bool) -> Result<(), Cl
     }
 }
 
-fn is_over(task: &Value) -> bool {
-    matches!(text(task, "status").as_str(), "completed" | "failed" | "cancelled")
+fn is_over(task: &Task) -> bool {
+    matches!(task.status.as_str(), "completed" | "failed" | "cancelled")
 }
 
 pub async fn feed(session: &Session, args: FeedArgs) -> Result<(), CliError> {
@@ -250,16 +250,59 @@ pub async fn feed(session: &Session, args: FeedArgs) -> Result<(), CliError> {
     .into_iter()
     .filter_map(|(name, value)| Some((name, value?)))
     .collect();
-    let mut call = Call::get("/api/feed").query("limit", args.limit);
-    if let Some(after) = args.after {
-        call = call.query("after", after);
+    let mut after = args.after;
+    if args.all {
+        after = Some(everything(session, &filters).await?);
+    } else {
+        let answer = session.call(page(&filters, after, args.limit)).await?;
+        let entries = story::entries(&answer);
+        told(session, &entries)?;
+        after = answer["position"].as_i64().or_else(|| entries.last().map(|entry| entry.position)).or(after);
     }
-    for (name, value) in &filters {
-        call = call.query(name, value);
+    if !args.follow {
+        return Ok(());
     }
-    let answer = session.call(call).await?;
-    let entries = story::entries(&answer);
-    for entry in &entries {
+    if !session.out.is_json() {
+        note("Waiting for what happens next; Ctrl-C ends it.");
+    }
+    let mut feed = Feed::new(session.api()?, after, filters);
+    loop {
+        if let FeedItem::Entry(entry) = feed.next().await? {
+            told(session, std::slice::from_ref(&entry))?;
+        }
+    }
+}
+
+type Filters = [(&'static str, String)];
+
+/// The entries after a position, or the newest where none is named.
+fn page<'a>(filters: &'a Filters, after: Option<i64>, limit: u32) -> Call<'a> {
+    let mut call = Call::get("/api/feed");
+    call = match after {
+        Some(after) => call.query("after", after).query("limit", limit),
+        None => call.query("last", limit),
+    };
+    filters.iter().fold(call, |call, (name, value)| call.query(name, value))
+}
+
+/// Prints the feed from its beginning; says how far it went.
+async fn everything(session: &Session, filters: &Filters) -> Result<i64, CliError> {
+    let mut after = 0;
+    loop {
+        let answer = session.call(page(filters, Some(after), PAGE)).await?;
+        let entries = story::entries(&answer);
+        told(session, &entries)?;
+        let reached = answer["position"].as_i64().unwrap_or(after);
+        if entries.is_empty() || reached <= after {
+            return Ok(reached.max(after));
+        }
+        after = reached;
+    }
+}
+
+fn told(session: &Session, entries: &[impl Borrow<Entry>]) -> Result<(), CliError> {
+    for entry in entries {
+        let entry: &Entry = entry.borrow();
         let written = if session.out.is_json() {
             escaped(&serde_json::to_string(entry).map_err(|e| CliError::Output(e.into()))?)
         } else {
@@ -267,22 +310,5 @@ pub async fn feed(session: &Session, args: FeedArgs) -> Result<(), CliError> {
         };
         line(&written)?;
     }
-    if !args.follow {
-        return Ok(());
-    }
-    let after = answer["position"].as_i64().or_else(|| entries.last().map(|e| e.position)).or(args.after);
-    if !session.out.is_json() {
-        note("Waiting for what happens next; Ctrl-C ends it.");
-    }
-    let mut feed = Feed::new(session.api()?, after, filters);
-    loop {
-        if let FeedItem::Entry(entry) = feed.next().await? {
-            let written = if session.out.is_json() {
-                escaped(&serde_json::to_string(&entry).map_err(|e| CliError::Output(e.into()))?)
-            } else {
-                story::feed_line(&entry)
-            };
-            line(&written)?;
-        }
-    }
+    Ok(())
 }

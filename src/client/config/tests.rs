@@ -1,6 +1,7 @@
 use std::os::unix::fs::PermissionsExt;
 
 use secrecy::ExposeSecret;
+use serde_json::Value;
 
 use super::*;
 
@@ -83,7 +84,7 @@ fn a_file_is_private_and_keeps_what_it_does_not_know() {
     file.set("server_url", Value::from("http://s"));
     file.write(&path).expect("written");
     let again = ConfigFile::read(&path).expect("read");
-    assert_eq!(again.value("future_key"), Some(&serde_json::json!({"a":[1]})));
+    assert_eq!(again.shown()["future_key"], serde_json::json!({"a":[1]}));
     assert_eq!(again.shown()["token"], "[redacted]");
     let mode = std::fs::metadata(&path).expect("there").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
@@ -106,6 +107,34 @@ fn the_daemons_id_is_made_once() {
     assert_eq!(home.daemon_id(&environment).expect("read"), first);
 }
 
+/// JSON of every kind.
+const KINDS: [&str; 8] = ["\"text\"", "7", "0", "-1.5", "true", "[1]", "[\"relative\"]", "{\"a\":1}"];
+
+#[test]
+fn a_key_of_ours_that_holds_something_else_is_an_error_by_file_key_and_next_step() {
+    for (key, shape) in keys::KEYS {
+        for value in KINDS {
+            let fits = match shape {
+                keys::Shape::Text => value.starts_with('"'),
+                keys::Shape::Count => value == "7",
+                keys::Shape::Paths => false,
+            };
+            let written = format!("{{\"{key}\":{value},\"token\":\"mul_t\"}}");
+            let written = if key == "token" { format!("{{\"token\":{value}}}") } else { written };
+            let machine = Machine::new().config("", &written);
+            let path = Home(machine.home.path().join(".multica")).profile("").expect("there").config_path();
+            let read = machine.resolve(&Flags::default());
+            assert_eq!(read.is_ok(), fits, "{written}");
+            let Err(error) = read else { continue };
+            let (said, step) = (error.to_string(), error.next_step());
+            let path = path.display().to_string();
+            assert!(said.contains(key) && said.contains(&path) && said.contains(shape.name()), "{said}");
+            assert!(step.contains(key) && step.contains(shape.example()), "{step}");
+            assert_eq!(std::fs::read_to_string(path).expect("there"), written, "nothing is overwritten");
+        }
+    }
+}
+
 #[test]
 fn whoever_asks_at_once_gets_the_same_daemon_id() {
     for _ in 0..20 {
@@ -121,6 +150,40 @@ fn whoever_asks_at_once_gets_the_same_daemon_id() {
         let left: Vec<_> = std::fs::read_dir(&home.0).expect("list").collect();
         assert_eq!(left.len(), 1, "{left:?}");
     }
+}
+
+#[test]
+fn what_fits_is_read_and_null_is_nothing() {
+    let json = r#"{"max_concurrent_tasks":3,"allowed_directories":["/srv/a","/srv/b"],"device_name":null}"#;
+    let machine = Machine::new().config("", json);
+    let path = Home(machine.home.path().join(".multica")).profile("").expect("there").config_path();
+    let file = ConfigFile::read(&path).expect("read");
+    assert_eq!(file.count("max_concurrent_tasks"), Some(3));
+    assert_eq!(file.paths("allowed_directories"), [PathBuf::from("/srv/a"), PathBuf::from("/srv/b")]);
+    assert_eq!(
+        (file.text("device_name"), file.count("other"), file.paths("other")),
+        (None, None, Vec::new())
+    );
+    let variable = |text: &str| Environment(BTreeMap::from([("N".to_owned(), text.to_owned())])).count("N");
+    assert_eq!(variable("4").expect("a count"), Some(4));
+    assert_eq!(variable("").expect("absent"), None);
+    for wrong in ["0", "four", "-1", "4294967296"] {
+        assert!(variable(wrong).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn no_key_is_written_that_could_not_be_read_again() {
+    let machine = Machine::new().config("", r#"{"server_url":"http://s"}"#);
+    let path = Home(machine.home.path().join(".multica")).profile("").expect("there").config_path();
+    let mut file = ConfigFile::read(&path).expect("read");
+    file.set("allowed_directories", keys::Shape::typed("allowed_directories", "/srv/game"));
+    assert!(matches!(file.write(&path), Err(ConfigError::Key { .. })));
+    assert!(!std::fs::read_to_string(&path).expect("there").contains("allowed"));
+    file.set("allowed_directories", keys::Shape::typed("allowed_directories", "[\"/srv/game\"]"));
+    file.set("device_name", keys::Shape::typed("device_name", "42"));
+    file.write(&path).expect("written");
+    assert_eq!(ConfigFile::read(&path).expect("read").text("device_name"), Some("42"));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 
 use super::event::ProbeOutcome;
+use crate::domain::workspace::Role;
 use crate::kernel::ids::{Incarnation, MachineId, OrderId, RuntimeId, UserId, WorkspaceId};
 
 /// A provider that a daemon found.
@@ -33,8 +34,10 @@ pub struct Registration {
     pub cli_version: String,
     /// linux, macos, windows.
     pub os: String,
-    /// The member whose daemon it is.
-    pub owner: UserId,
+    /// The member who registers it: its owner from the first time on.
+    pub member: UserId,
+    /// What that member may do in the workspace.
+    pub role: Role,
     /// What it can do, in any order.
     pub capabilities: Vec<String>,
     /// The providers found.

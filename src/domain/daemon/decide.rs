@@ -7,8 +7,8 @@ use super::event::{
     CapabilitiesDeclared, DaemonEvent, DeclaredDead, DirectoryProbeRequested, DirectoryProbed, Drain,
     ProbeOutcome, Registered, RuntimePresence, RuntimeRegistered,
 };
-use super::state::{Daemon, runtime_id};
-use crate::domain::{Refusal, RefusalKind};
+use super::state::{Daemon, may_speak, runtime_id};
+use crate::domain::Refusal;
 use crate::kernel::ids::{OrderId, RuntimeId};
 
 /// What is refused, or what happens: no events when nothing does.
@@ -76,6 +76,8 @@ fn register(daemon: Option<&Daemon>, said: Registration) -> Decision {
             "Start the daemon with another `--daemon-id`.",
         ));
     }
+    let owner = daemon.map(|known| known.facts.owner);
+    may_speak(owner, said.member, said.role)?;
     let facts = Registered {
         daemon: said.daemon.clone(),
         machine: said.machine,
@@ -83,21 +85,11 @@ fn register(daemon: Option<&Daemon>, said: Registration) -> Decision {
         device_name: said.device_name.clone(),
         cli_version: said.cli_version.clone(),
         os: said.os.clone(),
-        owner: said.owner,
+        owner: owner.unwrap_or(said.member),
     };
     let mut events = Vec::new();
-    if let Some(known) = daemon {
-        if known.superseded.contains(&said.incarnation) {
-            known.must_be_live(said.incarnation)?;
-        }
-        if known.facts.owner != said.owner {
-            return Err(Refusal::new(
-                RefusalKind::Forbidden,
-                "daemon_of_another_member",
-                "a daemon with this id belongs to another member",
-                "Start the daemon with another `--daemon-id`.",
-            ));
-        }
+    if let Some(known) = daemon.filter(|known| known.superseded.contains(&said.incarnation)) {
+        known.must_be_live(said.incarnation)?;
     }
     if daemon.is_none_or(|known| known.facts != facts || known.signed_off) {
         events.push(DaemonEvent::Registered(facts));

@@ -50,7 +50,7 @@ pub struct Registered {
     pub cli_version: String,
     /// linux, macos, windows.
     pub os: String,
-    /// The member whose daemon it is.
+    /// The member whose daemon it is: the one who registered it first.
     pub owner: UserId,
 }
 

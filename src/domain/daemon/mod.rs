@@ -12,7 +12,7 @@
 //!
 //! Invariants: a new incarnation supersedes the one before for ever; the same one that registers again says
 //! only what changed; a runtime's id follows from workspace, daemon and provider and stays; a probe is
-//! answered once.
+//! answered once; it belongs to the member who registered it first.
 //!
 //! Not here: heartbeats (rows, judged by the database's clock), who holds which slot (`fold/reservations`).
 
@@ -27,4 +27,4 @@ pub(crate) mod tests;
 
 pub use command::{DaemonCommand, FoundRuntime, Registration};
 pub use event::*;
-pub use state::{Daemon, Probe, Runtime, runtime_id};
+pub use state::{Daemon, Probe, Runtime, may_speak, runtime_id};

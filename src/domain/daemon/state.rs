@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::event::{ProbeOutcome, Registered};
-use crate::domain::Refusal;
-use crate::kernel::ids::{Incarnation, OrderId, RuntimeId, StreamId, WorkspaceId, digest_uuid};
+use crate::domain::workspace::Role;
+use crate::domain::{Refusal, RefusalKind};
+use crate::kernel::ids::{Incarnation, OrderId, RuntimeId, StreamId, UserId, WorkspaceId, digest_uuid};
 
 /// A provider on the daemon's machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,6 +91,23 @@ impl Daemon {
             "Stop this process; the newer one goes on.",
         ))
     }
+}
+
+/// Lets a member speak for a daemon: the one who registered it first, whoever comes first while nobody has,
+/// and those who manage the workspace.
+///
+/// # Errors
+/// `daemon_of_another_member`.
+pub fn may_speak(owner: Option<UserId>, member: UserId, role: Role) -> Result<(), Refusal> {
+    if owner.is_none_or(|owner| owner == member) || role >= Role::Admin {
+        return Ok(());
+    }
+    Err(Refusal::new(
+        RefusalKind::Forbidden,
+        "daemon_of_another_member",
+        "a daemon with this id belongs to another member",
+        "Use a token of the member who registered it, or start the daemon with another `--daemon-id`.",
+    ))
 }
 
 /// The id of a daemon's runtime: stable for workspace, daemon and provider.

@@ -4,6 +4,7 @@ use super::evolve::evolve;
 use super::*;
 use crate::domain::Refusal;
 use crate::domain::spec::{Given, Rules, WORKSPACE, id};
+use crate::domain::workspace::Role;
 use crate::kernel::ids::{Incarnation, MachineId, OrderId, StreamId, UserId};
 
 struct Daemons;
@@ -42,7 +43,8 @@ fn registration(incarnation: Incarnation, providers: &[&str]) -> Registration {
         device_name: "Ann's laptop".to_owned(),
         cli_version: "0.1.0".to_owned(),
         os: "linux".to_owned(),
-        owner: UserId(id(3)),
+        member: UserId(id(3)),
+        role: Role::Member,
         capabilities: vec!["directory-queue-v1".to_owned(), "a".to_owned()],
         runtimes: providers.iter().map(found).collect(),
     }
@@ -57,7 +59,7 @@ fn registered(incarnation: Incarnation) -> DaemonEvent {
         device_name: said.device_name,
         cli_version: said.cli_version,
         os: said.os,
-        owner: said.owner,
+        owner: said.member,
     })
 }
 
@@ -143,10 +145,23 @@ fn a_superseded_process_is_told_so_for_ever() {
         .then_refused("daemon_superseded");
     let beat = DaemonCommand::ComeBack { incarnation: Some(FIRST), runtimes: Vec::new(), last_seen: None };
     given(both()).when(beat).then_refused("daemon_superseded");
-    let other = Registration { owner: UserId(id(99)), ..registration(SECOND, &[]) };
-    given(begun()).when(DaemonCommand::Register(other)).then_refused("daemon_of_another_member");
     let nameless = Registration { daemon: " ".to_owned(), ..registration(FIRST, &[]) };
     given([]).when(DaemonCommand::Register(nameless)).then_refused("bad_daemon_id");
+}
+
+#[test]
+fn a_daemon_stays_with_the_member_who_registered_it_first() {
+    let by = |user, role| {
+        let said = Registration { member: UserId(id(user)), role, ..registration(SECOND, &["command"]) };
+        DaemonCommand::Register(said)
+    };
+    given(begun()).when(by(99, Role::Member)).then_refused("daemon_of_another_member");
+    for role in [Role::Admin, Role::Owner] {
+        let state = given(begun()).when(by(99, role)).then([registered(SECOND)]);
+        assert_eq!(state.facts.owner, UserId(id(3)));
+    }
+    assert!(may_speak(None, UserId(id(99)), Role::Member).is_ok(), "nobody has it yet");
+    assert!(may_speak(Some(UserId(id(3))), UserId(id(3)), Role::Member).is_ok());
 }
 
 #[test]

@@ -46,6 +46,23 @@ pub enum DirectoryEvent {
     HolderLost(HolderLost),
 }
 
+impl DirectoryEvent {
+    /// The task that it is about: each of them names one.
+    #[must_use]
+    pub const fn task(&self) -> TaskId {
+        match self {
+            Self::Acquired(e) => e.task,
+            Self::Queued(e) => e.task,
+            Self::Promoted(e) => e.task,
+            Self::LeftQueue(e) => e.task,
+            Self::LockBlocked(e) => e.task,
+            Self::LockTaken(e) => e.task,
+            Self::Released(e) => e.task,
+            Self::HolderLost(e) => e.task,
+        }
+    }
+}
+
 /// See [`DirectoryEvent::Acquired`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

@@ -61,6 +61,12 @@ pub struct Verified {
     pub up_to: i64,
     /// Blocks whose hash was recomputed.
     pub blocks: u64,
-    /// What was wrong, one sentence each; empty when all was right.
+    /// Texts that events refer to and that were erased.
+    pub erased: u64,
+    /// Read models that were compared with the log.
+    pub read_models: u32,
+    /// How many things were wrong.
+    pub found: u64,
+    /// The first of them, one sentence each; empty when all was right.
     pub findings: Vec<String>,
 }

@@ -49,6 +49,7 @@ pub fn evolve(operation: Option<Operation>, event: &OperationEvent) -> Option<Op
         }
         OperationEvent::Verified(e) => {
             operation.verified_up_to = e.up_to;
+            operation.found = e.found;
             operation.findings.clone_from(&e.findings);
         }
     }

@@ -15,6 +15,8 @@ pub struct Operation {
     pub skipped: BTreeMap<String, BTreeSet<i64>>,
     /// The last position that was verified.
     pub verified_up_to: i64,
-    /// What was wrong then.
+    /// How many things were wrong then.
+    pub found: u64,
+    /// The first of them.
     pub findings: Vec<String>,
 }

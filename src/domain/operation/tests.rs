@@ -31,6 +31,10 @@ fn skipped() -> EventSkipped {
     EventSkipped { read_model: "activity_feed".to_owned(), position: 7, reason: "no row".to_owned() }
 }
 
+fn verified() -> Verified {
+    Verified { up_to: 12, blocks: 4, erased: 1, read_models: 12, found: 0, findings: Vec::new() }
+}
+
 /// One of each event.
 pub(crate) fn samples() -> Vec<OperationEvent> {
     vec![
@@ -42,7 +46,7 @@ pub(crate) fn samples() -> Vec<OperationEvent> {
             rows: 30,
         }),
         OperationEvent::EventSkipped(skipped()),
-        OperationEvent::Verified(Verified { up_to: 12, blocks: 4, findings: Vec::new() }),
+        OperationEvent::Verified(verified()),
     ]
 }
 
@@ -67,4 +71,16 @@ fn a_skip_said_twice_is_one_and_a_rebuild_heals_it() {
         .then([OperationEvent::ReadModelRebuilt(rebuilt)]);
     assert!(state.skipped.is_empty());
     given([]).when(OperationCommand::RecordSkip(skipped())).then_refused("not_found");
+}
+
+#[test]
+fn a_verification_is_recorded_each_time_with_what_it_found() {
+    let wrong = Verified { found: 70, findings: vec!["position 7 is missing".to_owned()], ..verified() };
+    let state = given(samples())
+        .when(OperationCommand::RecordVerified(wrong.clone()))
+        .then([OperationEvent::Verified(wrong)]);
+    assert_eq!((state.verified_up_to, state.found, state.findings.len()), (12, 70, 1));
+    let again = OperationCommand::RecordVerified(verified());
+    given(samples()).when(again).then([OperationEvent::Verified(verified())]);
+    given([]).when(OperationCommand::RecordVerified(verified())).then_refused("not_found");
 }

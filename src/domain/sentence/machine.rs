@@ -16,14 +16,19 @@ pub(super) fn operation(event: &OperationEvent) -> String {
             "read model {} passes over the event at position {}: {}",
             e.read_model, e.position, e.reason
         ),
-        OperationEvent::Verified(e) => match e.findings.len() {
-            0 => format!("the log was verified up to position {}: all is right", e.up_to),
-            n => format!(
-                "the log was verified up to position {}: {}",
+        OperationEvent::Verified(e) => {
+            let wrong = usize::try_from(e.found).unwrap_or(usize::MAX);
+            let found = match wrong {
+                0 => "all is right".to_owned(),
+                n => count(n, "thing is wrong", "things are wrong"),
+            };
+            format!(
+                "the log was verified up to position {} ({}, {}): {found}",
                 e.up_to,
-                count(n, "thing is wrong", "things are wrong")
-            ),
-        },
+                count(usize::try_from(e.blocks).unwrap_or(usize::MAX), "block", "blocks"),
+                count(usize::try_from(e.read_models).unwrap_or(usize::MAX), "read model", "read models")
+            )
+        }
     }
 }
 

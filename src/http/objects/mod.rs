@@ -40,6 +40,12 @@ impl Texts {
         self.0.get(&reference.id).map_or("", String::as_str)
     }
 
+    /// The text, if there is one.
+    #[must_use]
+    pub fn of_some(&self, reference: Option<&ContentRef>) -> Option<String> {
+        reference.map(|reference| self.of(reference).to_owned())
+    }
+
     /// The text, or null.
     #[must_use]
     pub fn or_null(&self, reference: Option<&ContentRef>) -> Value {
@@ -63,14 +69,14 @@ pub struct Loaded<S> {
 impl<S> Loaded<S> {
     /// When it came to be.
     #[must_use]
-    pub fn created_at(&self) -> Value {
-        time(self.events.first().and_then(|event| event.recorded_at))
+    pub fn created_at(&self) -> Option<Timestamp> {
+        self.events.first().and_then(|event| event.recorded_at)
     }
 
     /// When it last changed.
     #[must_use]
-    pub fn updated_at(&self) -> Value {
-        time(self.events.last().and_then(|event| event.recorded_at))
+    pub fn updated_at(&self) -> Option<Timestamp> {
+        self.events.last().and_then(|event| event.recorded_at)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Loaded, Texts, ids, load, time};
+use super::{Loaded, Texts, ids, load};
 use crate::domain::agent::{self, Agent};
 use crate::domain::project::state::Resource;
 use crate::domain::project::{self, Project, ProjectEvent};
@@ -10,6 +10,7 @@ use crate::domain::{ContentRef, Envelope, Event};
 use crate::http::App;
 use crate::http::error::ApiError;
 use crate::kernel::ids::{AgentId, ProjectId, ResourceId, WorkspaceId};
+use crate::wire::api;
 
 /// Projects that aren't deleted.
 ///
@@ -41,7 +42,7 @@ pub async fn project_values(
     app: &App,
     workspace: WorkspaceId,
     projects: &[Loaded<Project>],
-) -> Result<Vec<Value>, ApiError> {
+) -> Result<Vec<api::Project>, ApiError> {
     let references = projects
         .iter()
         .flat_map(|project| std::iter::once(&project.state.title).chain(project.state.description.iter()));
@@ -49,20 +50,28 @@ pub async fn project_values(
     Ok(projects.iter().map(|project| project_value(workspace, project, &texts)).collect())
 }
 
-fn project_value(workspace: WorkspaceId, project: &Loaded<Project>, texts: &Texts) -> Value {
+fn project_value(workspace: WorkspaceId, project: &Loaded<Project>, texts: &Texts) -> api::Project {
     let state = &project.state;
-    json!({
-        "id": state.id, "workspace_id": workspace, "title": texts.of(&state.title),
-        "description": texts.or_null(state.description.as_ref()), "icon": null, "status": state.status,
-        "priority": state.priority, "lead_type": null, "lead_id": null, "start_date": null,
-        "due_date": null, "created_at": project.created_at(), "updated_at": project.updated_at(),
-        "resource_count": state.resources.len(),
-    })
+    api::Project {
+        id: state.id,
+        workspace_id: workspace,
+        title: texts.of(&state.title).to_owned(),
+        description: texts.of_some(state.description.as_ref()),
+        status: state.status.clone(),
+        priority: state.priority.clone(),
+        resource_count: state.resources.len(),
+        created_at: project.created_at(),
+        updated_at: project.updated_at(),
+        resources: None,
+        more: api::more(json!({
+            "icon": null, "lead_type": null, "lead_id": null, "start_date": null, "due_date": null,
+        })),
+    }
 }
 
 /// A project's resources in their order.
 #[must_use]
-pub fn resource_values(workspace: WorkspaceId, project: &Loaded<Project>) -> Vec<Value> {
+pub fn resource_values(workspace: WorkspaceId, project: &Loaded<Project>) -> Vec<api::Resource> {
     let mut resources: Vec<&Resource> = project.state.resources.iter().collect();
     resources.sort_by_key(|resource| resource.position);
     resources.into_iter().map(|resource| resource_value(workspace, project, resource)).collect()
@@ -76,20 +85,26 @@ pub fn one_resource(
     workspace: WorkspaceId,
     project: &Loaded<Project>,
     id: ResourceId,
-) -> Result<Value, ApiError> {
+) -> Result<api::Resource, ApiError> {
     let resource = project.state.resource(id).ok_or(ApiError::NotFound("resource"))?;
     Ok(resource_value(workspace, project, resource))
 }
 
-fn resource_value(workspace: WorkspaceId, project: &Loaded<Project>, resource: &Resource) -> Value {
+fn resource_value(workspace: WorkspaceId, project: &Loaded<Project>, resource: &Resource) -> api::Resource {
     let attached = project.events.iter().find(|envelope| attaches(envelope, resource.id));
-    json!({
-        "id": resource.id, "project_id": project.state.id, "workspace_id": workspace,
-        "resource_type": resource.resource_type, "resource_ref": resource.resource_ref,
-        "label": resource.label, "position": resource.position, "verified": resource.verified,
-        "created_at": time(attached.and_then(|envelope| envelope.recorded_at)),
-        "created_by": attached.map(|envelope| envelope.actor.id.clone()),
-    })
+    api::Resource {
+        id: resource.id,
+        project_id: project.state.id,
+        workspace_id: workspace,
+        resource_type: resource.resource_type.clone(),
+        resource_ref: resource.resource_ref.clone(),
+        label: resource.label.clone(),
+        position: resource.position,
+        verified: resource.verified,
+        created_at: attached.and_then(|envelope| envelope.recorded_at),
+        created_by: attached.map(|envelope| envelope.actor.id.clone()),
+        warnings: None,
+    }
 }
 
 fn attaches(envelope: &Envelope, id: ResourceId) -> bool {
@@ -126,7 +141,7 @@ pub async fn agent_values(
         .iter()
         .map(|agent| {
             let Agent { id, facts, archived } = &agent.state;
-            let archived_at = if *archived { agent.updated_at() } else { Value::Null };
+            let archived_at = agent.updated_at().filter(|_| *archived);
             json!({
                 "id": id, "workspace_id": workspace, "runtime_id": facts.runtime, "runtime_bound": true,
                 "name": facts.name, "description": "", "provider": facts.provider,

@@ -3,17 +3,18 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::{Loaded, Texts, ids, load, time};
+use super::{Loaded, Texts, ids, load};
 use crate::domain::directory::{self, Directory};
 use crate::domain::task::{
-    self, Ending, Outcome, ParkedBecause, Phase, Status, Task, TaskEvent, Trigger, Usage, failure,
+    self, Ending, Outcome, ParkedBecause, Phase, Queued, Status, Task, TaskEvent, Trigger, Usage, failure,
 };
 use crate::domain::{ContentRef, Event};
 use crate::http::App;
 use crate::http::error::ApiError;
 use crate::kernel::ids::{DirectoryId, TaskId, WorkspaceId};
+use crate::wire::api;
 
 /// Tasks.
 ///
@@ -40,7 +41,7 @@ pub async fn task_values(
     app: &App,
     workspace: WorkspaceId,
     tasks: &[Loaded<Task>],
-) -> Result<Vec<Value>, ApiError> {
+) -> Result<Vec<api::Task>, ApiError> {
     let texts = Texts::load(app, ids(tasks.iter().flat_map(|task| task_texts(task)))).await?;
     let waits = Waits::load(app, workspace, tasks).await?;
     Ok(tasks.iter().map(|task| task_value(workspace, task, &texts, &waits)).collect())
@@ -100,23 +101,27 @@ impl Waits {
         Ok(Self { directories, names })
     }
 
-    fn of(&self, task: &Loaded<Task>) -> Value {
-        let Phase::Parked(claim) = &task.state.phase else { return Value::Null };
+    fn of(&self, task: &Loaded<Task>) -> Option<api::Waiting> {
+        let Phase::Parked(claim) = &task.state.phase else { return None };
         let parked = task.events.iter().rev().find_map(|envelope| match &envelope.event {
             Event::Task(TaskEvent::Parked(e)) => Some((e, envelope.recorded_at)),
             _ => None,
         });
-        let Some((parked, since)) = parked else { return Value::Null };
+        let (parked, since) = parked?;
         let directory = claim.directory.and_then(|id| self.directories.get(&id));
         let holder = directory
             .and_then(|directory| directory.holder.as_ref())
             .map(|holder| holder.who.task)
             .filter(|holder| *holder != task.state.id);
         let place = directory.and_then(|directory| directory.place_in_line(task.state.id)).unwrap_or(0);
-        json!({
-            "directory_id": parked.directory, "label": parked.label, "holder_task_id": holder,
-            "holder_name": holder.and_then(|holder| self.names.get(&holder)), "place": place,
-            "because": because(parked.because), "since": time(since),
+        Some(api::Waiting {
+            directory_id: parked.directory,
+            label: parked.label.clone(),
+            holder_task_id: holder,
+            holder_name: holder.and_then(|holder| self.names.get(&holder).cloned()),
+            place,
+            because: because(parked.because).to_owned(),
+            since,
         })
     }
 }
@@ -166,66 +171,91 @@ impl Times {
     }
 }
 
-fn task_value(workspace: WorkspaceId, task: &Loaded<Task>, texts: &Texts, waits: &Waits) -> Value {
+fn task_value(workspace: WorkspaceId, task: &Loaded<Task>, texts: &Texts, waits: &Waits) -> api::Task {
     let state = &task.state;
     let facts = &state.facts;
     let times = Times::of(task);
-    let (reason, ending) = match &state.phase {
+    let (reason, ending) = ended(&state.phase);
+    let text = task_texts(task).last().map(|reference| texts.of(reference).to_owned());
+    let branch_name = ending.and_then(|ending| ending.branch.clone());
+    let (result, error) = if state.status() == Status::Completed {
+        (text.map(|output| api::TaskResult { output, branch_name: branch_name.clone() }), None)
+    } else {
+        (None, text)
+    };
+    let (retry_of, rerun_of) = match &facts.trigger {
+        Trigger::Retry { of, .. } => (Some(*of), None),
+        Trigger::Rerun { of } => (None, Some(*of)),
+        Trigger::Assignment | Trigger::Comment { .. } => (None, None),
+    };
+    api::Task {
+        id: state.id,
+        name: state.name(),
+        workspace_id: workspace,
+        issue_id: facts.issue,
+        issue_key: facts.issue_key.clone(),
+        project_id: facts.project,
+        run: facts.run,
+        agent_id: facts.agent,
+        agent_name: facts.agent_name.clone(),
+        runtime_id: facts.runtime,
+        daemon_id: facts.daemon.clone(),
+        provider: facts.provider.clone(),
+        status: state.status().name().to_owned(),
+        priority: facts.priority,
+        generation: state.generation,
+        attempt: facts.attempt,
+        max_attempts: facts.max_attempts,
+        waiting: waits.of(task),
+        directory_id: state.claim().and_then(|claim| claim.directory),
+        session_id: state.claim().and_then(|claim| claim.session_id.clone()),
+        branch_name,
+        result,
+        error,
+        failure: reason.as_deref().and_then(in_words),
+        failure_reason: reason,
+        usage: times.usage.into_values().flatten().collect(),
+        retry_of_task_id: retry_of,
+        rerun_of_task_id: rerun_of,
+        retried_by: state.retried_by,
+        queued_at: times.queued,
+        dispatched_at: times.dispatched,
+        parked_at: times.parked,
+        started_at: times.started,
+        completed_at: times.completed,
+        created_at: task.created_at(),
+        more: for_public_clients(facts, retry_of),
+    }
+}
+
+fn ended(phase: &Phase) -> (Option<String>, Option<&Ending>) {
+    match phase {
         Phase::Ended { outcome: Outcome::Completed { ending }, .. } => (None, Some(ending)),
         Phase::Ended { outcome: Outcome::Failed { reason, ending }, .. } => {
             (Some(reason.clone()), Some(ending))
         }
         Phase::Ended { outcome: Outcome::Cancelled { reason }, .. } => (reason.clone(), None),
         Phase::Queued | Phase::Dispatched(_) | Phase::Parked(_) | Phase::Running(_) => (None, None),
-    };
-    let text = task_texts(task).last().map(|reference| texts.of(reference).to_owned());
-    let completed = state.status() == Status::Completed;
-    let result = match (&text, completed) {
-        (Some(output), true) => json!({"output": output, "branch_name": branch(ending)}),
-        _ => Value::Null,
-    };
-    let error = if completed { None } else { text };
-    let (kind, trigger_comment) = match &facts.trigger {
-        Trigger::Comment { comment } => ("comment", json!(comment)),
-        Trigger::Assignment | Trigger::Rerun { .. } | Trigger::Retry { .. } => ("direct", Value::Null),
-    };
-    let (retry_of, rerun_of) = match &facts.trigger {
-        Trigger::Retry { of, .. } => (json!(of), Value::Null),
-        Trigger::Rerun { of } => (Value::Null, json!(of)),
-        Trigger::Assignment | Trigger::Comment { .. } => (Value::Null, Value::Null),
-    };
-    let mut value = json!({
-        "id": state.id, "agent_id": facts.agent, "runtime_id": facts.runtime, "issue_id": facts.issue,
-        "workspace_id": workspace, "status": state.status().name(), "priority": facts.priority,
-        "dispatched_at": time(times.dispatched), "started_at": time(times.started),
-        "completed_at": time(times.completed), "result": result, "error": error,
-        "failure_reason": reason, "branch_name": branch(ending), "attempt": facts.attempt,
-        "max_attempts": facts.max_attempts, "parent_task_id": retry_of, "is_leader_task": false,
-        "created_at": task.created_at(), "trigger_comment_id": trigger_comment,
-        "delivered_comment_ids": [], "chat_session_id": null, "autopilot_run_id": null, "kind": kind,
-        "usage": times.usage.values().flatten().collect::<Vec<_>>(),
-    });
-    let known = value["failure_reason"].as_str().and_then(failure::find);
-    let failure = known.map(|known| {
-        json!({"code": known.code, "sentence": known.sentence, "next_step": known.next_step,
-            "retryable": known.retryable})
-    });
-    let ours = json!({
-        "failure": failure,
-        "name": state.name(), "generation": state.generation, "issue_key": facts.issue_key,
-        "agent_name": facts.agent_name, "provider": facts.provider, "daemon_id": facts.daemon,
-        "project_id": facts.project, "run": facts.run, "waiting": waits.of(task),
-        "queued_at": time(times.queued), "parked_at": time(times.parked), "retry_of_task_id": retry_of,
-        "rerun_of_task_id": rerun_of, "retried_by": state.retried_by,
-        "directory_id": state.claim().and_then(|claim| claim.directory),
-        "session_id": state.claim().and_then(|claim| claim.session_id.clone()),
-    });
-    if let (Some(value), Value::Object(ours)) = (value.as_object_mut(), ours) {
-        value.extend(ours);
     }
-    value
 }
 
-fn branch(ending: Option<&Ending>) -> Option<String> {
-    ending.and_then(|ending| ending.branch.clone())
+fn in_words(code: &str) -> Option<api::Failure> {
+    failure::find(code).map(|known| api::Failure {
+        code: known.code.to_owned(),
+        sentence: known.sentence.to_owned(),
+        next_step: known.next_step.to_owned(),
+        retryable: known.retryable,
+    })
+}
+
+fn for_public_clients(facts: &Queued, retry_of: Option<TaskId>) -> Map<String, Value> {
+    let (kind, trigger_comment) = match &facts.trigger {
+        Trigger::Comment { comment } => ("comment", Some(comment)),
+        Trigger::Assignment | Trigger::Rerun { .. } | Trigger::Retry { .. } => ("direct", None),
+    };
+    api::more(json!({
+        "kind": kind, "trigger_comment_id": trigger_comment, "parent_task_id": retry_of,
+        "is_leader_task": false, "delivered_comment_ids": [], "chat_session_id": null,
+        "autopilot_run_id": null,
+    }))
 }

@@ -25,8 +25,10 @@ use super::error::ApiError;
 use super::idempotency::Call;
 use super::routes::{agents, directories, issues, projects, tasks, workspaces};
 use super::{App, feed};
+use crate::kernel::ids::{IssueId, TaskId};
 use crate::web;
 use crate::web::view::Frame;
+use crate::wire::api;
 
 /// Entries on one page of the feed.
 const FEED_PAGE: i64 = 100;
@@ -123,15 +125,16 @@ async fn feed_page(
     Ok(web::feed::page(&frame, &entries, (oldest > 1).then_some(oldest)))
 }
 
-async fn listed(app: &App, who: &Identity, wanted: Value) -> Result<Vec<Value>, ApiError> {
-    let Json(answer) = tasks::list(State(app.clone()), who.clone(), asked(wanted)?).await?;
-    Ok(facts::items(&answer["tasks"]))
+async fn listed(app: &App, who: &Identity, wanted: Value) -> Result<Vec<api::Task>, ApiError> {
+    let Json(mut answer) = tasks::list(State(app.clone()), who.clone(), asked(wanted)?).await?;
+    Ok(serde_json::from_value(answer["tasks"].take())?)
 }
 
-async fn titles(app: &App, who: &Identity) -> Result<BTreeMap<String, String>, ApiError> {
-    let Json(answer) = issues::list(State(app.clone()), who.clone(), asked(json!({"limit": 1000}))?).await?;
-    let issues = facts::items(&answer["issues"]);
-    Ok(issues.iter().map(|issue| (facts::text(&issue["id"]), facts::text(&issue["title"]))).collect())
+async fn titles(app: &App, who: &Identity) -> Result<BTreeMap<IssueId, String>, ApiError> {
+    let wanted = asked(json!({"limit": 1000}))?;
+    let Json(mut answer) = issues::list(State(app.clone()), who.clone(), wanted).await?;
+    let issues: Vec<api::Issue> = serde_json::from_value(answer["issues"].take())?;
+    Ok(issues.into_iter().map(|issue| (issue.id, issue.title)).collect())
 }
 
 async fn tasks_page(State(app): State<App>, reader: Result<Reader, PageError>) -> Result<Markup, PageError> {
@@ -141,7 +144,7 @@ async fn tasks_page(State(app): State<App>, reader: Result<Reader, PageError>) -
     let active = listed(&app, &who, json!({"active": true, "limit": 200})).await?;
     let over = listed(&app, &who, json!({"status": "completed,failed,cancelled", "limit": 100})).await?;
     let rows =
-        |tasks: &[Value]| -> Vec<_> { tasks.iter().map(|task| facts::task_row(task, &titles)).collect() };
+        |tasks: &[api::Task]| -> Vec<_> { tasks.iter().map(|task| facts::task_row(task, &titles)).collect() };
     Ok(web::tasks::page(&frame, &rows(&active), &rows(&over)))
 }
 
@@ -162,7 +165,7 @@ async fn task_page(
     let left_out = messages.len().saturating_sub(TRANSCRIPT_SHOWN);
     let machines = machines(&app, &who).await?;
     let shown = &messages[left_out..];
-    let page = facts::task_page(&task, &titles, &explanation, &history, shown, left_out, &machines)?;
+    let page = facts::task_page(task, &titles, explanation, &history, shown, left_out, &machines)?;
     Ok(web::task::page(&frame, &page))
 }
 
@@ -190,23 +193,21 @@ async fn directories_page(
 ) -> Result<Markup, PageError> {
     let Reader(who) = reader?;
     let frame = frame(&app, &who, String::new()).await?;
-    let Json(answer) = directories::list(State(app.clone()), who.clone()).await?;
+    let Json(mut answer) = directories::list(State(app.clone()), who.clone()).await?;
+    let directories: Vec<api::Directory> = serde_json::from_value(answer["directories"].take())?;
     let machines = machines(&app, &who).await?;
     let tasks = listed(&app, &who, json!({"active": true, "limit": 1000})).await?;
-    let agents: BTreeMap<String, String> =
-        tasks.iter().map(|task| (facts::text(&task["id"]), facts::text(&task["agent_name"]))).collect();
-    let cards: Vec<_> = facts::items(&answer["directories"])
-        .iter()
-        .map(|directory| facts::directory_card(directory, &machines, &agents))
-        .collect();
+    let agents: BTreeMap<TaskId, String> = tasks.into_iter().map(|task| (task.id, task.agent_name)).collect();
+    let cards: Vec<_> =
+        directories.iter().map(|directory| facts::directory_card(directory, &machines, &agents)).collect();
     Ok(web::directories::page(&frame, &cards))
 }
 
 /// Names of machines by daemon id.
 async fn machines(app: &App, who: &Identity) -> Result<BTreeMap<String, String>, ApiError> {
-    let Json(answer) = agents::daemons(State(app.clone()), who.clone()).await?;
-    let daemons = facts::items(&answer["daemons"]);
-    Ok(daemons.iter().map(|d| (facts::text(&d["daemon_id"]), facts::text(&d["device_name"]))).collect())
+    let Json(mut answer) = agents::daemons(State(app.clone()), who.clone()).await?;
+    let daemons: Vec<api::Daemon> = serde_json::from_value(answer["daemons"].take())?;
+    Ok(daemons.into_iter().map(|daemon| (daemon.daemon_id, daemon.device_name)).collect())
 }
 
 async fn projects_page(
@@ -215,13 +216,15 @@ async fn projects_page(
 ) -> Result<Markup, PageError> {
     let Reader(who) = reader?;
     let frame = frame(&app, &who, String::new()).await?;
-    let Json(answer) = projects::list(State(app.clone()), who.clone(), asked(json!({}))?).await?;
+    let Json(mut answer) = projects::list(State(app.clone()), who.clone(), asked(json!({}))?).await?;
+    let listed: Vec<api::Project> = serde_json::from_value(answer["projects"].take())?;
     let machines = machines(&app, &who).await?;
     let mut cards = Vec::new();
-    for project in facts::items(&answer["projects"]) {
-        let path = Path(facts::text(&project["id"]));
-        let Json(resources) = projects::resources(State(app.clone()), who.clone(), path).await?;
-        cards.push(facts::project_card(&project, &facts::items(&resources["resources"]), &machines));
+    for project in listed {
+        let path = Path(project.id.to_string());
+        let Json(mut answer) = projects::resources(State(app.clone()), who.clone(), path).await?;
+        let resources: Vec<api::Resource> = serde_json::from_value(answer["resources"].take())?;
+        cards.push(facts::project_card(project, &resources, &machines));
     }
     Ok(web::projects::page(&frame, &cards))
 }

@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
+use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -26,6 +27,7 @@ use crate::kernel::ids::{AgentId, RuntimeId, StreamId, WorkspaceId};
 use crate::readmodel::found::Found;
 use crate::readmodel::{agent_roster, runtime_presence, task_status};
 use crate::store::heartbeat;
+use crate::wire::api;
 
 /// `GET /api/agents?include_archived=`.
 #[derive(Debug, Deserialize)]
@@ -177,8 +179,8 @@ impl Machines {
         Ok(Self { daemons, seen })
     }
 
-    fn last_seen(&self, row: &DaemonRow) -> Value {
-        time(self.seen.get(&row.id).map(|beat| beat.last_seen))
+    fn last_seen(&self, row: &DaemonRow) -> Option<Timestamp> {
+        self.seen.get(&row.id).map(|beat| beat.last_seen)
     }
 }
 
@@ -223,22 +225,29 @@ pub async fn daemons(State(app): State<App>, who: Identity) -> Result<Json<Value
             (_, true) => "offline",
             _ => "unreachable",
         };
-        let runtimes: Vec<Value> = row
-            .runtimes
-            .iter()
-            .map(|runtime| {
-                json!({"id": runtime.id, "provider": runtime.provider, "version": runtime.version,
-                    "name": runtime.name, "status": if runtime.online { "online" } else { "offline" }})
-            })
-            .collect();
-        values.push(json!({
-            "daemon_id": row.daemon, "machine_id": row.machine, "device_name": row.device_name,
-            "cli_version": row.cli_version, "os": row.os, "status": status, "draining": row.draining,
-            "last_seen_at": machines.last_seen(row), "runtimes": runtimes,
-            "capabilities": row.capabilities, "owner_id": row.owner,
-            "running": count(&[Status::Running, Status::Dispatched]),
-            "parked": count(&[Status::WaitingLocalDirectory]), "slots": app.limits.daemon_slots,
-        }));
+        let runtimes = row.runtimes.iter().map(|runtime| api::Runtime {
+            id: runtime.id,
+            provider: runtime.provider.clone(),
+            version: runtime.version.clone(),
+            name: runtime.name.clone(),
+            status: if runtime.online { "online" } else { "offline" }.to_owned(),
+        });
+        values.push(api::Daemon {
+            daemon_id: row.daemon.clone(),
+            machine_id: row.machine,
+            device_name: row.device_name.clone(),
+            cli_version: row.cli_version.clone(),
+            os: row.os.clone(),
+            status: status.to_owned(),
+            draining: row.draining,
+            last_seen_at: machines.last_seen(row),
+            runtimes: runtimes.collect(),
+            capabilities: row.capabilities.clone(),
+            owner_id: row.owner,
+            running: count(&[Status::Running, Status::Dispatched]),
+            parked: count(&[Status::WaitingLocalDirectory]),
+            slots: app.limits.daemon_slots,
+        });
     }
     Ok(Json(json!({"daemons": values})))
 }

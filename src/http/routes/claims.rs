@@ -9,7 +9,7 @@ use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::daemon::{known, live};
+use super::daemon::live;
 use super::id;
 use crate::app::decision::Committed;
 use crate::app::task_claim::TaskClaim;
@@ -20,7 +20,7 @@ use crate::http::body::{Body, Path, Query};
 use crate::http::error::ApiError;
 use crate::http::idempotency::{Call, at};
 use crate::kernel::ids::{RuntimeId, TaskId};
-use crate::readmodel::{runtime_presence, task_status};
+use crate::readmodel::task_status;
 use crate::wire::daemon::{Assignment, ClaimAnswer, ClaimRequest};
 
 /// Most tasks of one claim.
@@ -41,8 +41,7 @@ pub async fn claim(
     if asked.max_tasks < 0 {
         return Err(ApiError::field("max_tasks", "`max_tasks` is not negative"));
     }
-    call.who.speaks_for(&asked.daemon_id)?;
-    live(&known(&app, &call.who, &asked.daemon_id).await?, asked.incarnation)?;
+    live(&call.who.speaks_for(&app, &asked.daemon_id).await?, asked.incarnation)?;
     let done = claimed(&app, &call, &asked, &body.raw).await?;
     let tasks = assignments(&app, &call.who, &done).await?;
     Ok(at(done.position, Json(ClaimAnswer { tasks })))
@@ -55,12 +54,9 @@ pub async fn claim_one(
     Path(path): Path<String>,
 ) -> Result<Response, ApiError> {
     let runtime: RuntimeId = id(&path, "id")?;
-    let pointer = runtime_presence::runtime(&app.store, &app.registry, call.who.workspace, runtime)
-        .await?
-        .ok_or(ApiError::NotFound("runtime"))?;
-    call.who.speaks_for(&pointer.daemon)?;
+    let row = call.who.speaks_for_runtime(&app, runtime).await?;
     let asked = ClaimRequest {
-        daemon_id: pointer.daemon,
+        daemon_id: row.daemon,
         runtime_ids: vec![runtime],
         max_tasks: 1,
         incarnation: None,
@@ -131,21 +127,16 @@ pub struct Asked {
 /// The assignment of a live claim, again.
 pub async fn assignment(
     State(app): State<App>,
-    who: Identity,
+    mut who: Identity,
     Path(path): Path<String>,
     Query(asked): Query<Asked>,
 ) -> Result<Json<Assignment>, ApiError> {
     let task: TaskId = id(&path, "id")?;
-    let row = task_status::of(&app.store, &app.registry, task)
-        .await?
-        .filter(|found| found.workspace == who.workspace)
-        .ok_or(ApiError::NotFound("task"))?;
-    let mut who = who;
-    who.speaks_for(&row.row.daemon)?;
+    let loaded = who.speaks_for_task(&app, task).await?;
     build(&app, who.workspace, task, asked.generation).await?.map(Json).ok_or_else(|| {
         crate::domain::Refusal::conflict(
             "stale_generation",
-            format!("claim {} of {} isn't the live one", asked.generation, row.row.name),
+            format!("claim {} of {} isn't the live one", asked.generation, loaded.state.name()),
             "Forget this claim; the task went on without it.",
         )
         .into()

@@ -11,7 +11,6 @@ use crate::app::daemon_write::DaemonWrite;
 use crate::app::task_sweep::DaemonLost;
 use crate::domain::Refusal;
 use crate::domain::daemon::{DaemonCommand, FoundRuntime, Registration};
-use crate::domain::workspace::Role;
 use crate::fold::daemon_orders::{OrderKind, OrderRow};
 use crate::fold::runtime_presence::DaemonRow;
 use crate::http::App;
@@ -24,7 +23,7 @@ use crate::kernel::ids::{
     Incarnation, MachineId, OrderId, RuntimeId, StreamId, TaskId, WorkspaceId, digest_uuid,
 };
 use crate::readmodel::found::Found;
-use crate::readmodel::{access, daemon_orders, directory_queue, runtime_presence, task_status};
+use crate::readmodel::{access, daemon_orders, directory_queue, task_status};
 use crate::store::heartbeat;
 use crate::wire::daemon::{
     Heartbeat, Order, OrderBody, Orders, Probed, Register, Registered, RegisteredRuntime,
@@ -32,7 +31,7 @@ use crate::wire::daemon::{
 
 pub use super::claims::{assignment, claim, claim_one};
 pub use super::reports::{
-    messages, prepare_lease, progress, recover_orphans, report, status, wait_local_directory,
+    messages, messages_so_far, prepare_lease, progress, recover_orphans, report, status, wait_local_directory,
 };
 
 /// `GET /api/daemon/workspaces`.
@@ -59,10 +58,10 @@ pub async fn register(
     mut call: Call,
     body: Body<Register>,
 ) -> Result<Response, ApiError> {
-    let owner = call.who.user()?;
+    let member = call.who.user()?;
     let asked = body.value;
-    call.who.speaks_for(&asked.daemon_id)?;
     call.who.move_to(&app, asked.workspace_id).await?;
+    call.who.registers(&app, &asked.daemon_id).await?;
     let daemon = asked.daemon_id.clone();
     // Public daemons name neither machine nor process: both are derived from their id.
     let derived = |label: &[u8]| digest_uuid(&[label, daemon.as_bytes()]);
@@ -76,7 +75,8 @@ pub async fn register(
         device_name: asked.device_name,
         cli_version: asked.cli_version,
         os: asked.os,
-        owner,
+        member,
+        role: call.who.role,
         capabilities: asked.capabilities,
         runtimes: asked
             .runtimes
@@ -94,7 +94,7 @@ pub async fn register(
     let done = call.submit(&app, "daemon.register", &body.raw, decision).await?;
     let stream = StreamId::of_daemon(workspace, &daemon);
     heartbeat::beat(&app.store, stream, workspace, &daemon, incarnation).await?;
-    let row = known(&app, &call.who, &daemon).await?;
+    let row = call.who.speaks_for(&app, &daemon).await?;
     Ok(at(done.position, Json(registered(&app, &call.who, &row).await?)))
 }
 
@@ -121,15 +121,6 @@ async fn registered(app: &App, who: &Identity, row: &DaemonRow) -> Result<Regist
     })
 }
 
-/// The daemon's row.
-///
-/// # Errors
-/// `not_found`: it has to register first.
-pub async fn known(app: &App, who: &Identity, daemon: &str) -> Result<DaemonRow, ApiError> {
-    let found = runtime_presence::daemon(&app.store, &app.registry, who.workspace, daemon).await?;
-    found.map(|found| found.row).ok_or(ApiError::NotFound("daemon"))
-}
-
 /// Refuses a process that isn't the registered one.
 ///
 /// # Errors
@@ -146,6 +137,20 @@ pub fn live(row: &DaemonRow, incarnation: Option<Incarnation>) -> Result<(), Api
     }
 }
 
+/// The daemon that a public client may also name by one of its runtimes.
+async fn named(
+    app: &App,
+    who: &mut Identity,
+    daemon: Option<&str>,
+    runtime: Option<RuntimeId>,
+) -> Result<DaemonRow, ApiError> {
+    match (daemon, runtime) {
+        (Some(daemon), _) => who.speaks_for(app, daemon).await,
+        (None, Some(runtime)) => who.speaks_for_runtime(app, runtime).await,
+        (None, None) => Err(ApiError::field("daemon_id", "`daemon_id` is missing")),
+    }
+}
+
 /// `POST /api/daemon/heartbeat`.
 pub async fn heartbeat(
     State(app): State<App>,
@@ -154,26 +159,14 @@ pub async fn heartbeat(
 ) -> Result<Response, ApiError> {
     let asked = body.value;
     let workspace = call.who.workspace;
-    let daemon = match (asked.daemon_id, asked.runtime_id) {
-        (Some(daemon), _) => daemon,
-        (None, Some(runtime)) => {
-            runtime_presence::runtime(&app.store, &app.registry, workspace, runtime)
-                .await?
-                .ok_or(ApiError::NotFound("runtime"))?
-                .daemon
-        }
-        (None, None) => return Err(ApiError::field("daemon_id", "`daemon_id` is missing")),
-    };
-    call.who.speaks_for(&daemon)?;
-    let row = known(&app, &call.who, &daemon).await?;
+    let row = named(&app, &mut call.who, asked.daemon_id.as_deref(), asked.runtime_id).await?;
     live(&row, asked.incarnation)?;
-    let stream = StreamId::of_daemon(workspace, &daemon);
-    heartbeat::beat(&app.store, stream, workspace, &daemon, row.incarnation).await?;
+    heartbeat::beat(&app.store, row.id, workspace, &row.daemon, row.incarnation).await?;
     let mut position = *app.store.head().borrow();
     if row.runtimes.iter().any(|runtime| !runtime.online) && !row.signed_off {
         let command =
             DaemonCommand::ComeBack { incarnation: asked.incarnation, runtimes: Vec::new(), last_seen: None };
-        let decision = DaemonWrite { workspace, daemon, command, result: Value::Null };
+        let decision = DaemonWrite { workspace, daemon: row.daemon, command, result: Value::Null };
         position = call.submit(&app, "daemon.come_back", &body.raw, decision).await?.position;
     }
     Ok(at(position, Json(json!({"status": "ok"}))))
@@ -198,19 +191,10 @@ pub async fn deregister(
 ) -> Result<Response, ApiError> {
     let asked = body.value;
     let workspace = call.who.workspace;
-    let daemon = match (asked.daemon_id, asked.runtime_ids.first()) {
-        (Some(daemon), _) => daemon,
-        (None, Some(runtime)) => {
-            runtime_presence::runtime(&app.store, &app.registry, workspace, *runtime)
-                .await?
-                .ok_or(ApiError::NotFound("runtime"))?
-                .daemon
-        }
-        (None, None) => return Err(ApiError::field("daemon_id", "`daemon_id` is missing")),
-    };
-    call.who.speaks_for(&daemon)?;
+    let runtime = asked.runtime_ids.first().copied();
+    let row = named(&app, &mut call.who, asked.daemon_id.as_deref(), runtime).await?;
     let command = DaemonCommand::Deregister { incarnation: asked.incarnation };
-    let decision = DaemonWrite { workspace, daemon, command, result: Value::Null };
+    let decision = DaemonWrite { workspace, daemon: row.daemon, command, result: Value::Null };
     let done = call.submit(&app, "daemon.deregister", &body.raw, decision).await?;
     Ok(at(done.position, Json(json!({"status": "ok"}))))
 }
@@ -227,7 +211,7 @@ pub struct Drain {
 /// A daemon takes no new claims, or takes them again.
 pub async fn drain(State(app): State<App>, mut call: Call, body: Body<Drain>) -> Result<Response, ApiError> {
     let Drain { daemon_id, incarnation, ended } = body.value;
-    call.who.speaks_for(&daemon_id)?;
+    call.who.speaks_for(&app, &daemon_id).await?;
     let command = if ended {
         DaemonCommand::EndDrain { incarnation }
     } else {
@@ -256,9 +240,9 @@ pub async fn orders(
     mut who: Identity,
     Query(asked): Query<OrdersAsked>,
 ) -> Result<Json<Orders>, ApiError> {
-    who.speaks_for(&asked.daemon_id)?;
-    live(&known(&app, &who, &asked.daemon_id).await?, asked.incarnation)?;
-    let stream = StreamId::of_daemon(who.workspace, &asked.daemon_id);
+    let row = who.speaks_for(&app, &asked.daemon_id).await?;
+    live(&row, asked.incarnation)?;
+    let stream = row.id;
     let wait = app.limits.order_poll.duration().min(std::time::Duration::from_millis(asked.wait_ms));
     let deadline = tokio::time::Instant::now() + wait;
     let mut head = app.store.head();
@@ -300,7 +284,7 @@ pub async fn probed(
 ) -> Result<Response, ApiError> {
     let order: OrderId = id(&path, "id")?;
     let Probed { daemon_id, result } = body.value;
-    call.who.speaks_for(&daemon_id)?;
+    call.who.speaks_for(&app, &daemon_id).await?;
     let command = DaemonCommand::RecordProbe { order, result };
     let decision =
         DaemonWrite { workspace: call.who.workspace, daemon: daemon_id, command, result: Value::Null };
@@ -314,12 +298,8 @@ pub async fn declare_dead(
     call: Call,
     Path(daemon): Path<String>,
 ) -> Result<Response, ApiError> {
-    let user = call.who.user()?;
     let workspace = call.who.workspace;
-    let row = known(&app, &call.who, &daemon).await?;
-    if row.owner != user {
-        call.who.must_be(Role::Admin)?;
-    }
+    let row = call.who.may_speak_for(&app, &daemon).await?.ok_or(ApiError::NotFound("daemon"))?;
     let tasks = task_status::of_daemon(&app.store, &app.registry, workspace, &daemon)
         .await?
         .into_iter()

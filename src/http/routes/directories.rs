@@ -8,15 +8,15 @@ use serde_json::{Value, json};
 
 use super::id;
 use crate::domain::workspace::Role;
-use crate::fold::directory_queue::DirectoryRow;
+use crate::fold::directory_queue::{DirectoryRow, WaiterRow};
 use crate::http::App;
 use crate::http::auth::{Caller, Identity};
 use crate::http::body::Path;
 use crate::http::error::ApiError;
-use crate::http::objects::time;
 use crate::kernel::ids::{DirectoryId, MachineId, TaskId, UserId};
 use crate::readmodel::found::Found;
 use crate::readmodel::{directory_queue, runtime_presence, task_status};
+use crate::wire::api;
 
 /// `GET /api/directories`.
 pub async fn list(State(app): State<App>, who: Identity) -> Result<Json<Value>, ApiError> {
@@ -29,7 +29,7 @@ pub async fn get(
     State(app): State<App>,
     who: Identity,
     Path(path): Path<String>,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<api::Directory>, ApiError> {
     let wanted: DirectoryId = id(&path, "id")?;
     let found = directory_queue::of(&app.store, &app.registry, wanted)
         .await?
@@ -38,7 +38,11 @@ pub async fn get(
     values(&app, &who, &[found]).await?.pop().map(Json).ok_or(ApiError::NotFound("directory"))
 }
 
-async fn values(app: &App, who: &Identity, found: &[Found<DirectoryRow>]) -> Result<Vec<Value>, ApiError> {
+async fn values(
+    app: &App,
+    who: &Identity,
+    found: &[Found<DirectoryRow>],
+) -> Result<Vec<api::Directory>, ApiError> {
     let tasks: Vec<TaskId> = found
         .iter()
         .flat_map(|found| {
@@ -62,31 +66,34 @@ fn value(
     row: &DirectoryRow,
     names: &BTreeMap<TaskId, String>,
     owners: &BTreeMap<MachineId, (UserId, String)>,
-) -> Value {
+) -> api::Directory {
     let owner = owners.get(&row.machine);
     // A resolved path is for the machine's owner and admins.
     let visible = who.role >= Role::Admin
         || matches!((&who.caller, owner), (Caller::Member { user, .. }, Some((of, _))) if user == of);
-    let holder = row.holder.as_ref().map(|holder| {
-        json!({
-            "task_id": holder.task, "name": names.get(&holder.task), "since": time(holder.since.timestamp()),
-            "locked": holder.locked, "blocked": holder.blocked,
-        })
+    let holder = row.holder.as_ref().map(|holder| api::Holder {
+        task_id: holder.task,
+        name: names.get(&holder.task).cloned(),
+        since: holder.since.timestamp(),
+        locked: holder.locked,
+        blocked: holder
+            .blocked
+            .as_ref()
+            .map(|lock| api::Blocked { pid: lock.pid, program: lock.program.clone() }),
     });
-    let queue: Vec<Value> = row
-        .queue
-        .iter()
-        .zip(1..)
-        .map(|(waiter, place): (_, u32)| {
-            json!({
-                "task_id": waiter.task, "name": names.get(&waiter.task), "place": place,
-                "since": time(waiter.since.timestamp()),
-            })
-        })
-        .collect();
-    json!({
-        "id": row.id, "label": row.label, "path": visible.then(|| row.real_path.clone()),
-        "machine_id": row.machine, "daemon_id": owner.map(|(_, daemon)| daemon), "holder": holder,
-        "queue": queue,
-    })
+    let in_line = |(waiter, place): (&WaiterRow, u32)| api::InLine {
+        task_id: waiter.task,
+        name: names.get(&waiter.task).cloned(),
+        place,
+        since: waiter.since.timestamp(),
+    };
+    api::Directory {
+        id: row.id,
+        label: row.label.clone(),
+        path: visible.then(|| row.real_path.clone()),
+        machine_id: row.machine,
+        daemon_id: owner.map(|(_, daemon)| daemon.clone()),
+        holder,
+        queue: row.queue.iter().zip(1..).map(in_line).collect(),
+    }
 }

@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{bounded, id, optional_id, said};
+use super::{description, id, optional_id, said, title};
 use crate::app::issue_write::{IssueComment, IssueCreate, IssueUpdate};
 use crate::app::task_queue::{IssueRerun, NewRun};
 use crate::domain::Refusal;
@@ -22,6 +22,7 @@ use crate::http::objects::issue::{comment_values, issue, issue_values, issues};
 use crate::http::objects::task::{task, task_values};
 use crate::kernel::ids::{AgentId, CommentId, IssueId, ProjectId, TaskId, WorkspaceId};
 use crate::readmodel::{agent_roster, counters, issue_board, runtime_presence, task_status};
+use crate::wire::api;
 
 /// `GET /api/issues`.
 #[derive(Debug, Deserialize)]
@@ -75,7 +76,7 @@ pub async fn there(app: &App, workspace: WorkspaceId, reference: &str) -> Result
     Ok(wanted)
 }
 
-async fn shown(app: &App, workspace: WorkspaceId, id: IssueId) -> Result<Value, ApiError> {
+async fn shown(app: &App, workspace: WorkspaceId, id: IssueId) -> Result<api::Issue, ApiError> {
     let loaded = issue(app, workspace, id).await?;
     issue_values(app, workspace, &[loaded]).await?.pop().ok_or(ApiError::NotFound("issue"))
 }
@@ -85,7 +86,7 @@ pub async fn get(
     State(app): State<App>,
     who: Identity,
     Path(path): Path<String>,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<api::Issue>, ApiError> {
     let id = named(&app, who.workspace, &path).await?;
     Ok(Json(shown(&app, who.workspace, id).await?))
 }
@@ -147,10 +148,7 @@ async fn run_of(
 pub async fn create(State(app): State<App>, call: Call, body: Body<NewIssue>) -> Result<Response, ApiError> {
     let asked = body.value;
     let title = content(&app, said(&app, &asked.title, "title")?);
-    let description = match asked.description.filter(|text| !text.is_empty()) {
-        Some(text) => Some(content(&app, bounded(&app, &text, "description")?)),
-        None => None,
-    };
+    let description = description(&app, asked.description.as_deref().filter(|text| !text.is_empty()))?;
     let assignee = assignee(asked.assignee_type.as_deref(), asked.assignee_id.as_deref())?;
     let decision = IssueCreate {
         workspace: call.who.workspace,
@@ -167,7 +165,7 @@ pub async fn create(State(app): State<App>, call: Call, body: Body<NewIssue>) ->
     let done = call.submit(&app, "issue.create", &body.raw, decision).await?;
     let new: IssueId = serde_json::from_value(done.result["issue"].clone())?;
     let mut value = shown(&app, call.who.workspace, new).await?;
-    value["task_id"] = done.result["task"].clone();
+    value.task_id = serde_json::from_value(done.result["task"].clone())?;
     Ok(at(done.position, (StatusCode::CREATED, Json(value))))
 }
 
@@ -254,14 +252,8 @@ pub async fn update(
     } else {
         run_for(&app, &call, reassigned.unwrap_or(before.state.assignee)).await?
     };
-    let title = match text("title") {
-        Some(title) => Some(content(&app, said(&app, title, "title")?)),
-        None => None,
-    };
-    let description = match text("description") {
-        Some(text) => Some(content(&app, bounded(&app, text, "description")?)),
-        None => None,
-    };
+    let title = title(&app, text("title"))?;
+    let description = description(&app, text("description"))?;
     let decision = IssueUpdate {
         workspace: call.who.workspace,
         issue: wanted,
@@ -275,7 +267,7 @@ pub async fn update(
     };
     let done = call.submit(&app, "issue.update", &body.raw, decision).await?;
     let mut value = shown(&app, call.who.workspace, wanted).await?;
-    value["task_id"] = done.result["task"].clone();
+    value.task_id = serde_json::from_value(done.result["task"].clone())?;
     Ok(at(done.position, Json(value)))
 }
 
@@ -284,7 +276,7 @@ pub async fn comments(
     State(app): State<App>,
     who: Identity,
     Path(path): Path<String>,
-) -> Result<Json<Vec<Value>>, ApiError> {
+) -> Result<Json<Vec<api::Comment>>, ApiError> {
     let wanted = named(&app, who.workspace, &path).await?;
     let loaded = issue(&app, who.workspace, wanted).await?;
     Ok(Json(comment_values(&app, &loaded).await?))
@@ -324,9 +316,9 @@ pub async fn comment(
     };
     let done = call.submit(&app, "issue.comment", &body.raw, decision).await?;
     let loaded = issue(&app, call.who.workspace, wanted).await?;
-    let new = done.result["comment"].clone();
+    let new: CommentId = serde_json::from_value(done.result["comment"].clone())?;
     let values = comment_values(&app, &loaded).await?;
-    let value = values.into_iter().find(|value| value["id"] == new).ok_or(ApiError::NotFound("comment"))?;
+    let value = values.into_iter().find(|value| value.id == new).ok_or(ApiError::NotFound("comment"))?;
     Ok(at(done.position, (StatusCode::CREATED, Json(value))))
 }
 
@@ -374,6 +366,6 @@ pub async fn rerun(
         return Err(ApiError::NotFound("task"));
     };
     let loaded = task(&app, workspace, new).await?;
-    let value = task_values(&app, workspace, &[loaded]).await?.pop().unwrap_or_default();
+    let value = task_values(&app, workspace, &[loaded]).await?.pop().ok_or(ApiError::NotFound("task"))?;
     Ok(at(done.position, (StatusCode::ACCEPTED, Json(value)).into_response()))
 }

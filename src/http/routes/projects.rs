@@ -7,7 +7,7 @@ use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{bounded, id, said};
+use super::{description, id, said, title};
 use crate::app::daemon_write::DaemonWrite;
 use crate::app::project_write::ProjectWrite;
 use crate::domain::daemon::{DaemonCommand, ProbeOutcome};
@@ -24,6 +24,7 @@ use crate::http::objects::project::{one_resource, project, project_values, proje
 use crate::kernel::ids::{OrderId, ProjectId, ResourceId, WorkspaceId};
 use crate::readmodel::{project_resources, runtime_presence};
 use crate::store::read;
+use crate::wire::api;
 use crate::wire::daemon::DIRECTORY_QUEUE;
 
 /// `GET /api/projects?status=&priority=`.
@@ -51,11 +52,11 @@ pub async fn get(
     State(app): State<App>,
     who: Identity,
     Path(path): Path<String>,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<api::Project>, ApiError> {
     Ok(Json(shown(&app, &who, id(&path, "id")?).await?))
 }
 
-async fn shown(app: &App, who: &Identity, id: ProjectId) -> Result<Value, ApiError> {
+async fn shown(app: &App, who: &Identity, id: ProjectId) -> Result<api::Project, ApiError> {
     let loaded = project(app, who.workspace, id).await?;
     let mut values = project_values(app, who.workspace, &[loaded]).await?;
     values.pop().ok_or(ApiError::NotFound("project"))
@@ -95,7 +96,7 @@ pub async fn create(
     call.who.user()?;
     let asked = body.value;
     let title = content(&app, said(&app, &asked.title, "title")?);
-    let description = optional_text(&app, asked.description)?;
+    let description = description(&app, asked.description.as_deref().filter(|text| !text.is_empty()))?;
     let with_resources = asked.resources.is_some();
     let mut resources = Vec::new();
     for (index, resource) in asked.resources.unwrap_or_default().into_iter().enumerate() {
@@ -115,14 +116,9 @@ pub async fn create(
     let mut value = shown(&app, &call.who, new).await?;
     if with_resources {
         let loaded = project(&app, call.who.workspace, new).await?;
-        value["resources"] = Value::Array(resource_values(call.who.workspace, &loaded));
+        value.resources = Some(resource_values(call.who.workspace, &loaded));
     }
     Ok(at(done.position, (StatusCode::CREATED, Json(value))))
-}
-
-fn optional_text(app: &App, text: Option<String>) -> Result<Option<NewContent>, ApiError> {
-    let text = text.filter(|text| !text.is_empty());
-    text.map(|text| Ok(content(app, bounded(app, &text, "description")?))).transpose()
 }
 
 async fn write(
@@ -169,14 +165,8 @@ pub async fn update(
     call.who.user()?;
     let project: ProjectId = id(&path, "id")?;
     let asked = body.value;
-    let title = match asked.title {
-        Some(title) => Some(content(&app, said(&app, &title, "title")?)),
-        None => None,
-    };
-    let description = match asked.description {
-        Some(text) => Some(content(&app, bounded(&app, &text, "description")?)),
-        None => None,
-    };
+    let title = title(&app, asked.title.as_deref())?;
+    let description = description(&app, asked.description.as_deref())?;
     let command = ProjectCommand::Update {
         title: title.as_ref().map(|text| text.reference.clone()),
         description: description.as_ref().map(|text| text.reference.clone()),
@@ -228,7 +218,7 @@ pub async fn attach(
     let attached: ResourceId = of_result(&done.result, "resource")?;
     let loaded = project(&app, call.who.workspace, to).await?;
     let mut value = one_resource(call.who.workspace, &loaded, attached)?;
-    value["warnings"] = json!(warnings(&app, call.who.workspace, &loaded, attached).await?);
+    value.warnings = Some(warnings(&app, call.who.workspace, &loaded, attached).await?);
     Ok(at(done.position, (StatusCode::CREATED, Json(value))))
 }
 
@@ -272,7 +262,7 @@ pub async fn update_resource(
     let done = write(&app, &call, "resource.update", &body.raw, of, command, Vec::new()).await?;
     let loaded = project(&app, call.who.workspace, of).await?;
     let mut value = one_resource(call.who.workspace, &loaded, which)?;
-    value["warnings"] = json!(warnings(&app, call.who.workspace, &loaded, which).await?);
+    value.warnings = Some(warnings(&app, call.who.workspace, &loaded, which).await?);
     Ok(at(done.position, Json(value)))
 }
 

@@ -1,6 +1,6 @@
 //! Reports: what a machine says about a task, ours and those of public daemons.
 //!
-//! Invariants: a task of another workspace, or of another daemon than the token's, isn't there; texts are
+//! Invariants: a task of another workspace isn't there; only who may speak for its daemon reports; texts are
 //! redacted and bounded before they are stored; a public daemon's replay of an ending is never an error.
 
 use axum::Json;
@@ -19,31 +19,20 @@ use crate::app::task_report::TaskReport;
 use crate::domain::NewContent;
 use crate::domain::task::{Phase, Status, Task};
 use crate::http::App;
-use crate::http::auth::{Caller, Identity};
-use crate::http::body::{Body, Path, typed};
+use crate::http::auth::Identity;
+use crate::http::body::{Body, Path, Query, typed};
 use crate::http::error::ApiError;
 use crate::http::idempotency::{Call, at, content};
 use crate::http::objects::Loaded;
 use crate::http::objects::task::task;
 use crate::kernel::ids::{CommentId, RuntimeId, TaskId};
 use crate::kernel::{digest, redact, text};
-use crate::readmodel::{runtime_presence, task_status};
+use crate::readmodel::task_status;
 use crate::store::transcript;
 use crate::wire::daemon::{DIRECTORY_QUEUE, EndingReport, Message, Messages, Report, ReportBody};
 
 /// A comment that is longer says so instead.
 const COMMENT_CHARACTERS: usize = 8_000;
-
-/// The task of a daemon's route.
-async fn own(app: &App, who: &mut Identity, path: &str) -> Result<Loaded<Task>, ApiError> {
-    let loaded = task(app, who.workspace, id(path, "id")?).await?;
-    let daemon = loaded.state.facts.daemon.clone();
-    if matches!(&who.caller, Caller::Daemon { daemon: own, .. } if *own != daemon) {
-        return Err(ApiError::NotFound("task"));
-    }
-    who.speaks_for(&daemon)?;
-    Ok(loaded)
-}
 
 /// `GET /api/daemon/tasks/{id}/status`.
 pub async fn status(
@@ -51,7 +40,7 @@ pub async fn status(
     mut who: Identity,
     Path(path): Path<String>,
 ) -> Result<Json<Value>, ApiError> {
-    let loaded = own(&app, &mut who, &path).await?;
+    let loaded = who.speaks_for_task(&app, id(&path, "id")?).await?;
     Ok(Json(json!({"status": loaded.state.status().name(), "generation": loaded.state.generation})))
 }
 
@@ -62,7 +51,7 @@ pub async fn report(
     Path((path, kind)): Path<(String, String)>,
     body: Body<Value>,
 ) -> Result<Response, ApiError> {
-    let loaded = own(&app, &mut call.who, &path).await?;
+    let loaded = call.who.speaks_for_task(&app, id(&path, "id")?).await?;
     let ours = body.raw.get("generation").is_some();
     let report = parse(&app, &kind, &body.raw)?;
     // No clock of a machine says so, and the database can't keep all that can be written.
@@ -223,7 +212,7 @@ pub async fn messages(
     Path(path): Path<String>,
     body: Body<Messages>,
 ) -> Result<Response, ApiError> {
-    let loaded = own(&app, &mut call.who, &path).await?;
+    let loaded = call.who.speaks_for_task(&app, id(&path, "id")?).await?;
     let state = &loaded.state;
     let generation = body.value.generation.unwrap_or(state.generation);
     if generation != state.generation {
@@ -275,13 +264,24 @@ fn redacted_json(value: Value) -> Value {
     }
 }
 
+/// `GET /api/daemon/tasks/{id}/messages`: what the server has of a transcript.
+pub async fn messages_so_far(
+    State(app): State<App>,
+    mut who: Identity,
+    Path(path): Path<String>,
+    asked: Query<tasks::Since>,
+) -> Result<Json<Vec<Value>>, ApiError> {
+    who.speaks_for_task(&app, id(&path, "id")?).await?;
+    tasks::messages(State(app), who, Path(path), asked).await
+}
+
 /// `POST /api/daemon/tasks/{id}/progress`: not kept.
 pub async fn progress(
     State(app): State<App>,
     mut who: Identity,
     Path(path): Path<String>,
 ) -> Result<Response, ApiError> {
-    own(&app, &mut who, &path).await?;
+    who.speaks_for_task(&app, id(&path, "id")?).await?;
     let head = *app.store.head().borrow();
     Ok(at(head, Json(json!({"status": "ok"}))))
 }
@@ -292,7 +292,7 @@ pub async fn wait_local_directory(
     mut who: Identity,
     Path(path): Path<String>,
 ) -> Result<Response, ApiError> {
-    let loaded = own(&app, &mut who, &path).await?;
+    let loaded = who.speaks_for_task(&app, id(&path, "id")?).await?;
     let head = *app.store.head().borrow();
     Ok(at(head, Json(tasks::shown(&app, who.workspace, loaded.state.id).await?)))
 }
@@ -303,7 +303,7 @@ pub async fn prepare_lease(
     mut who: Identity,
     Path((_runtime, path)): Path<(String, String)>,
 ) -> Result<Response, ApiError> {
-    let loaded = own(&app, &mut who, &path).await?;
+    let loaded = who.speaks_for_task(&app, id(&path, "id")?).await?;
     let head = *app.store.head().borrow();
     Ok(at(head, Json(tasks::shown(&app, who.workspace, loaded.state.id).await?)))
 }
@@ -317,16 +317,12 @@ pub async fn recover_orphans(
 ) -> Result<Response, ApiError> {
     let runtime: RuntimeId = id(&path, "id")?;
     let workspace = call.who.workspace;
-    let pointer = runtime_presence::runtime(&app.store, &app.registry, workspace, runtime)
-        .await?
-        .ok_or(ApiError::NotFound("runtime"))?;
-    call.who.speaks_for(&pointer.daemon)?;
-    let row = super::daemon::known(&app, &call.who, &pointer.daemon).await?;
+    let row = call.who.speaks_for_runtime(&app, runtime).await?;
     let mut position = *app.store.head().borrow();
     let (mut orphaned, mut retried) = (0_u32, 0_u32);
     // Our own daemons recover their runs from their files.
     let keeps_runs = row.capabilities.iter().any(|capability| capability == DIRECTORY_QUEUE);
-    let claimed = task_status::of_daemon(&app.store, &app.registry, workspace, &pointer.daemon).await?;
+    let claimed = task_status::of_daemon(&app.store, &app.registry, workspace, &row.daemon).await?;
     for found in claimed.into_iter().filter(|found| !keeps_runs && found.row.runtime == runtime) {
         let decision = TaskReport {
             workspace,

@@ -20,6 +20,7 @@ use crate::http::objects::task::{task, task_values, tasks};
 use crate::kernel::ids::{AgentId, DirectoryId, TaskId, WorkspaceId};
 use crate::readmodel::{activity, agent_roster, task_status};
 use crate::store::{read, transcript};
+use crate::wire::api;
 
 /// Statuses of tasks that aren't over.
 const ACTIVE: [Status; 5] =
@@ -63,7 +64,7 @@ async fn listed(
     app: &App,
     workspace: WorkspaceId,
     wanted: &task_status::Wanted,
-) -> Result<Vec<Value>, ApiError> {
+) -> Result<Vec<api::Task>, ApiError> {
     let found = task_status::list(&app.store, &app.registry, workspace, wanted).await?;
     let ids: Vec<TaskId> = found.iter().map(|found| found.row.id).collect();
     let loaded = tasks(app, workspace, &ids).await?;
@@ -75,7 +76,7 @@ pub async fn of_issue(
     State(app): State<App>,
     who: Identity,
     Path(path): Path<String>,
-) -> Result<Json<Vec<Value>>, ApiError> {
+) -> Result<Json<Vec<api::Task>>, ApiError> {
     let issue = issues::there(&app, who.workspace, &path).await?;
     let wanted = task_status::Wanted { issue: Some(issue.0), limit: 1_000, ..task_status::Wanted::default() };
     Ok(Json(listed(&app, who.workspace, &wanted).await?))
@@ -102,7 +103,7 @@ pub async fn of_agent(
     State(app): State<App>,
     who: Identity,
     Path(path): Path<String>,
-) -> Result<Json<Vec<Value>>, ApiError> {
+) -> Result<Json<Vec<api::Task>>, ApiError> {
     let agent: AgentId = id(&path, "id")?;
     let known = agent_roster::of(&app.store, &app.registry, who.workspace, agent).await?;
     known.ok_or(ApiError::NotFound("agent"))?;
@@ -130,7 +131,7 @@ pub async fn named(app: &App, workspace: WorkspaceId, reference: &str) -> Result
 ///
 /// # Errors
 /// `not_found`.
-pub async fn shown(app: &App, workspace: WorkspaceId, id: TaskId) -> Result<Value, ApiError> {
+pub async fn shown(app: &App, workspace: WorkspaceId, id: TaskId) -> Result<api::Task, ApiError> {
     let loaded = task(app, workspace, id).await?;
     task_values(app, workspace, &[loaded]).await?.pop().ok_or(ApiError::NotFound("task"))
 }
@@ -140,7 +141,7 @@ pub async fn get(
     State(app): State<App>,
     who: Identity,
     Path(path): Path<String>,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<api::Task>, ApiError> {
     let id = named(&app, who.workspace, &path).await?;
     Ok(Json(shown(&app, who.workspace, id).await?))
 }
@@ -246,7 +247,7 @@ pub async fn explain(
     State(app): State<App>,
     who: Identity,
     Path(path): Path<String>,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<api::Explanation>, ApiError> {
     let id = named(&app, who.workspace, &path).await?;
     Ok(Json(crate::http::explain::of(&app, &who, id).await?))
 }

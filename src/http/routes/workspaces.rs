@@ -174,6 +174,9 @@ pub async fn issue_token(
             Some(end.map_err(|_| ApiError::field("expires_in_days", "`expires_in_days` is too far away"))?)
         }
     };
+    if let Some(daemon) = &body.value.daemon_id {
+        call.who.may_speak_for(&app, daemon).await?;
+    }
     let holder = match body.value.daemon_id.clone() {
         Some(daemon) => TokenHolder::Daemon { daemon, user },
         None => TokenHolder::Member { user },

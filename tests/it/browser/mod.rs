@@ -9,6 +9,10 @@ use fantoccini::{Client, ClientBuilder, Locator};
 use serde_json::json;
 
 use super::e2e::installation::{Installation, eventually, signal};
+use crate::support::waiting;
+
+/// What a browser takes at most to show something.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 const ARGUMENTS: [&str; 9] = [
     "--headless",
@@ -54,14 +58,13 @@ impl Driver {
         capabilities.insert("goog:chromeOptions".into(), options);
         let address = format!("http://127.0.0.1:{}", self.port);
         let connector = hyper_util::client::legacy::connect::HttpConnector::new();
-        for _ in 0..200 {
+        waiting::eventually(PATIENCE, || {
             let mut builder = ClientBuilder::new(connector.clone());
-            if let Ok(client) = builder.capabilities(capabilities.clone()).connect(&address).await {
-                return client;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        panic!("no browser came up");
+            builder.capabilities(capabilities.clone());
+            let address = address.clone();
+            async move { builder.connect(&address).await.map_err(|error| format!("no browser: {error}")) }
+        })
+        .await
     }
 }
 
@@ -74,19 +77,12 @@ impl Drop for Driver {
 }
 
 async fn seen(browser: &Client, css: &str, text: &str) {
-    let mut last = String::new();
-    for _ in 0..300 {
-        if let Ok(element) = browser.find(Locator::Css(css)).await
-            && let Ok(now) = element.text().await
-        {
-            if now.contains(text) {
-                return;
-            }
-            last = now;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    panic!("`{css}` never said {text:?}; last: {last:?}");
+    waiting::eventually(PATIENCE, || async {
+        let element = browser.find(Locator::Css(css)).await.map_err(|error| error.to_string())?;
+        let now = element.text().await.map_err(|error| error.to_string())?;
+        if now.contains(text) { Ok(()) } else { Err(format!("`{css}` says {now:?}, not {text:?}")) }
+    })
+    .await;
 }
 
 async fn picture(browser: &Client, name: &str) {

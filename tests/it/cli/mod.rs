@@ -58,6 +58,35 @@ fn a_line_that_means_nothing_is_1_and_says_so_on_standard_error() {
 }
 
 #[test]
+fn every_error_is_json_for_a_program_whatever_goes_wrong_first() {
+    let home = home();
+    for words in [
+        &["task", "frobnicate"][..],
+        &["task"],
+        &["task", "show"],
+        &["task", "list", "--nothing"],
+        &["server", "--port", "many"],
+        &["server", "--bind", "nowhere"],
+        &["server", "--bind", "192.0.2.1"],
+        &["server"],
+        &["daemon", "start", "--foreground"],
+        &["project", "list"],
+    ] {
+        for flag in [&["--output", "json"][..], &["--output=json"]] {
+            let plain = multica(home.path()).args(words).assert().get_output().clone();
+            let output = multica(home.path()).args(words).args(flag).assert().get_output().clone();
+            assert_eq!(output.status.code(), plain.status.code(), "{words:?}");
+            assert!(output.stdout.is_empty(), "{words:?}");
+            let text = said(&output.stderr);
+            let error: serde_json::Value = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{text}"));
+            for member in ["error", "code", "next_step"] {
+                assert!(error[member].as_str().is_some_and(|text| !text.is_empty()), "{words:?}: {text}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_server_that_is_not_there_is_2_and_the_next_step_is_named() {
     let home = home();
     // Port 9 is nobody's on a loopback address here; a refused connection is what is wanted.
@@ -153,6 +182,27 @@ fn completions_and_man_pages_are_made() {
     let man = home.path().join("man");
     multica(home.path()).arg("man").arg(&man).assert().success();
     assert!(man.join("multica.1").exists());
+}
+
+#[test]
+fn a_wrongly_typed_key_is_named_with_its_file_and_nothing_is_overwritten() {
+    let home = home();
+    let path = home.path().join(".multica/config.json");
+    std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+    let wrong = r#"{"server_url":"http://127.0.0.1:9","token":"mul_x","allowed_directories":"/srv/game"}"#;
+    std::fs::write(&path, wrong).expect("written");
+    for words in [
+        &["daemon", "start"][..],
+        &["daemon", "start", "--foreground"],
+        &["project", "list"],
+        &["config", "set", "device_name", "box"],
+        &["login", "--token", "mul_y"],
+    ] {
+        let text = said(&multica(home.path()).args(words).assert().code(1).get_output().stderr);
+        assert!(text.contains("allowed_directories") && text.contains(".multica/config.json"), "{text}");
+        assert!(text.contains("Next: ") && text.contains("[\"/srv/game\"]"), "{text}");
+    }
+    assert_eq!(std::fs::read_to_string(&path).expect("there"), wrong);
 }
 
 #[test]

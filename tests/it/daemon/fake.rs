@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
@@ -12,6 +12,8 @@ use axum::extract::State;
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
+
+use crate::support::waiting::{eventually, pace};
 
 pub const WORKSPACE: &str = "0190aaaa-0000-7000-8000-000000000001";
 const RUNTIME: &str = "0190aaaa-0000-7000-8000-000000000002";
@@ -41,11 +43,11 @@ pub struct Fake {
 
 /// Waits for a fact, within a bound that only a failure reaches.
 pub async fn until(what: &str, fact: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !fact() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "waited in vain until {what}");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    let look = || {
+        let holds = fact();
+        async move { if holds { Ok(()) } else { Err(format!("waited in vain until {what}")) } }
+    };
+    eventually(Duration::from_secs(60), look).await;
 }
 
 /// An assignment of provider `command` without a directory, running a shell script.
@@ -253,7 +255,7 @@ async fn answer(
     let idle = answer["tasks"] == json!([]) || answer["orders"] == json!([]);
     if idle && status == 200 {
         // The long poll's wait, shortened: an idle daemon must not spin.
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        pace(Duration::from_millis(50)).await;
     }
     (StatusCode::from_u16(status).expect("a status"), axum::Json(answer)).into_response()
 }

@@ -8,9 +8,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
+
+use crate::support::waiting::came_true;
+pub use crate::support::waiting::eventually_blocking as eventually;
 
 /// Small bounds, so that what people wait minutes for takes a test seconds.
 const LIMITS: &str = r#"{"heartbeat":300,"unreachable":30000,"reconnect_grace":120000,"sweep":100,"drain":3000,
@@ -22,20 +25,6 @@ pub struct Installation {
     base: PathBuf,
     up: Option<Child>,
     environment: Vec<(String, String)>,
-}
-
-/// Waits for a fact; fails with the last thing seen.
-pub fn eventually<T>(limit: Duration, what: &str, mut fact: impl FnMut() -> Result<T, String>) -> T {
-    let deadline = Instant::now() + limit;
-    loop {
-        match fact() {
-            Ok(value) => return value,
-            Err(last) if Instant::now() > deadline => {
-                panic!("{what} didn't come within {limit:?}; last: {last}")
-            }
-            Err(_) => std::thread::park_timeout(Duration::from_millis(50)),
-        }
-    }
 }
 
 pub fn binary() -> PathBuf {
@@ -271,14 +260,10 @@ impl Drop for Installation {
     fn drop(&mut self) {
         if let Some(mut up) = self.up.take() {
             signal(i32::try_from(up.id()).unwrap(), "INT");
-            let deadline = Instant::now() + Duration::from_secs(20);
-            while up.try_wait().ok().flatten().is_none() {
-                if Instant::now() > deadline {
-                    let _ = up.kill();
-                    let _ = up.wait();
-                    break;
-                }
-                std::thread::park_timeout(Duration::from_millis(50));
+            let ended = || up.try_wait().ok().flatten().is_some();
+            if !came_true(Duration::from_secs(20), ended) {
+                let _ = up.kill();
+                let _ = up.wait();
             }
         }
         stop_database(&self.base.join("data"));

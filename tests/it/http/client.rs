@@ -142,6 +142,17 @@ impl Served {
         self.send(&self.token, "POST", path, Some(body), &[]).await
     }
 
+    /// What a verb of the command line prints.
+    pub async fn cli(&self, words: &[&str]) -> String {
+        let mut command = assert_cmd::Command::cargo_bin("multica").unwrap();
+        let home = tempfile::tempdir().unwrap();
+        command.env_clear().env("HOME", home.path()).env("MULTICA_TOKEN", &self.token);
+        command.args(words).args(["--server-url", &format!("http://{}", self.address)]);
+        let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
     pub async fn keyed(&self, key: &str, path: &str, body: &Value) -> Answer {
         self.send(&self.token, "POST", path, Some(body), &[("Idempotency-Key", key)]).await
     }

@@ -1,8 +1,15 @@
 //! Requests that are wrong, repeated, too long, or come at a bad time.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
+use multica::app::writer::check::Schemas;
+use multica::domain::operation::OperationEvent;
+use multica::domain::{ActorKind, Event};
 use multica::store::embedded::{DATABASE, Embedded};
+use multica::store::event_types::{self, EventType};
+use multica::store::verify::{self, Finding};
+use multica::store::{read, reservations};
 use serde_json::json;
 
 use super::client::{Scene, Served, limits, raw};
@@ -98,6 +105,105 @@ async fn verify_finds_nothing_wrong() {
     let verified = scene.served.post("/api/verify", &json!({})).await.is(200);
     assert_eq!(verified["findings"], json!([]));
     scene.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_verification_is_an_event_with_its_counts() {
+    let served = Served::new().await;
+    let answer = served.post("/api/verify", &json!({})).await.is(200);
+    let events = read::range(&served.app.store, answer["recorded"].as_i64().unwrap() - 1, 1).await.unwrap();
+    let Event::Operation(OperationEvent::Verified(verified)) = &events[0].event else { panic!("{events:?}") };
+    let counted = json!({"up_to": verified.up_to, "blocks": verified.blocks, "erased": verified.erased,
+        "read_models": verified.read_models, "findings": verified.findings, "recorded": answer["recorded"]});
+    assert_eq!(counted, answer);
+    assert_eq!(
+        (verified.found, u64::from(verified.read_models)),
+        (0, served.app.registry.all().count() as u64)
+    );
+    assert!(verified.up_to > 0 && verified.blocks > 0);
+    assert_eq!(events[0].actor.kind, ActorKind::Member);
+    served.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_wrong_is_told_whole_and_recorded_with_its_number() {
+    let served = Served::new().await;
+    let superuser = served.db.superuser().await;
+    let forge = "insert into es.reservations select 1, 'name/' || n, 'name', gen_random_uuid() \
+                 from generate_series(1, 60) n";
+    superuser.batch_execute(forge).await.unwrap();
+    let answer = served.post("/api/verify", &json!({})).await.is(200);
+    assert_eq!(answer["findings"].as_array().unwrap().len(), 60);
+    let at = answer["recorded"].as_i64().unwrap();
+    let events = read::range(&served.app.store, at - 1, 1).await.unwrap();
+    let Event::Operation(OperationEvent::Verified(verified)) = &events[0].event else { panic!("{events:?}") };
+    assert_eq!((verified.found, verified.findings.len()), (60, 50));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reservations_are_those_of_the_events_and_each_that_is_not_is_named() {
+    let scene = Scene::new().await;
+    scene.running("One").await;
+    scene.parked("Two").await;
+    scene.issue("Three").await;
+    let store = &scene.served.app.store;
+    let held = reservations::with_prefix(store, "").await.unwrap();
+    let classes: BTreeSet<&str> = held.values().map(|held| held.class.as_str()).collect();
+    assert_eq!(
+        classes.into_iter().collect::<Vec<_>>(),
+        ["conversation", "name", "number", "pending", "run", "slot"]
+    );
+    let superuser = scene.served.db.superuser().await;
+    for change in [
+        "delete from es.reservations",
+        "update es.reservations set holder = gen_random_uuid()",
+        "update es.reservations set class = 'none'",
+        "update es.reservations set key = key || '/0'",
+    ] {
+        superuser
+            .batch_execute(&format!(
+                "begin; create table kept as select * from es.reservations; {change}; commit"
+            ))
+            .await
+            .unwrap();
+        let findings = verify::run(store).await.unwrap().findings;
+        for key in held.keys() {
+            assert!(
+                findings.contains(&Finding::Reservation { key: key.clone() }),
+                "{change}: {key} in {findings:?}"
+            );
+        }
+        superuser.batch_execute("begin; delete from es.reservations; insert into es.reservations select * from kept; drop table kept; commit").await.unwrap();
+        assert_eq!(verify::run(store).await.unwrap().findings, []);
+    }
+    scene.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_table_of_event_types_is_the_catalogue_of_the_build() {
+    let served = Served::new().await;
+    let superuser = served.db.superuser().await;
+    let there = async || {
+        let sql =
+            "select event_type, schema_version, sha256 from es.event_types order by event_type collate \"C\"";
+        let rows = superuser.query(sql, &[]).await.unwrap();
+        let read = |row: &tokio_postgres::Row| EventType {
+            event_type: row.get(0),
+            schema_version: row.get(1),
+            sha256: row.get::<_, Vec<u8>>(2).try_into().unwrap(),
+        };
+        rows.iter().map(read).collect::<Vec<_>>()
+    };
+    assert_eq!(there().await, Schemas::catalogue());
+    // One of an older state of this build is brought up to date, one of a newer build stays.
+    let change = "update es.event_types set sha256 = sha256('x') where event_type = 'task.queued'; \
+                  insert into es.event_types values ('zeta.danced', 1, sha256('y'))";
+    superuser.batch_execute(change).await.unwrap();
+    assert_eq!(event_types::fill(&served.db.owner, &Schemas::catalogue()).await.unwrap(), 1);
+    let mut now = there().await;
+    assert_eq!(now.pop().unwrap().event_type, "zeta.danced");
+    assert_eq!(now, Schemas::catalogue());
+    served.finish().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

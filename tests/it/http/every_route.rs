@@ -21,13 +21,13 @@ const OPEN: [&str; 4] = ["GET /health", "GET /sign-in", "POST /sign-in", "GET /a
 const SECRETS: [&str; 4] = ["hush-title", "hush-text", "/srv/game", "Ada"];
 
 #[derive(Debug, Clone)]
-struct Route {
-    method: String,
-    pattern: String,
+pub struct Route {
+    pub method: String,
+    pub pattern: String,
 }
 
 impl Route {
-    fn name(&self) -> String {
+    pub fn name(&self) -> String {
         format!("{} {}", self.method, self.pattern)
     }
 
@@ -41,7 +41,7 @@ impl Route {
 }
 
 /// The table as it stands in the source: a new route is walked without being named here.
-fn routes() -> Vec<Route> {
+pub fn routes() -> Vec<Route> {
     let (people, machines) = ROUTER.split_once("fn machines()").expect("the daemon's part");
     let mut found = Vec::new();
     for (source, prefix) in [(people, ""), (machines, "/api/daemon"), (PAGES, "")] {
@@ -60,8 +60,8 @@ fn routes() -> Vec<Route> {
 }
 
 /// What the first workspace has, for the variable parts of paths.
-struct Things {
-    scene: Scene,
+pub struct Things {
+    pub scene: Scene,
     task: String,
     directory: String,
     issue: String,
@@ -69,7 +69,7 @@ struct Things {
 }
 
 impl Things {
-    async fn new() -> Self {
+    pub async fn new() -> Self {
         let scene = Scene::new().await;
         let (task, _) = scene.running("hush-title").await;
         scene.parked("hush-title too").await;
@@ -128,7 +128,7 @@ impl Things {
             "real_path": "/x", "git": false, "can_isolate": false}, "lease_id": "x", "reason": "x"})
     }
 
-    async fn ask(&self, token: Option<&str>, route: &Route, query: &str) -> Answer {
+    pub async fn ask(&self, token: Option<&str>, route: &Route, query: &str) -> Answer {
         let asked = format!("daemon_id={DAEMON}&generation=1&wait_ms=0");
         let path = format!("{}?{asked}{query}", self.path(&route.pattern));
         let bearer = token.map(|token| format!("Bearer {token}"));
@@ -138,37 +138,56 @@ impl Things {
     }
 
     /// Everything that happened in the first workspace.
-    async fn log(&self) -> usize {
+    pub async fn log(&self) -> usize {
         let entries = self.scene.served.get("/api/feed?limit=1000").await.is(200);
         entries["entries"].as_array().unwrap().len()
     }
 }
 
+fn content(text: &str) -> NewContent {
+    NewContent::new(ContentId(Uuid::now_v7()), [3; 32], text.to_owned())
+}
+
 /// Another workspace with a member of its own; gives their token.
 async fn stranger(served: &Served) -> (WorkspaceId, String) {
-    let app = &served.app;
     let (workspace, user) = (WorkspaceId(Uuid::now_v7()), UserId(Uuid::now_v7()));
-    let content = |text: &str| NewContent::new(ContentId(Uuid::now_v7()), [3; 32], text.to_owned());
     let (name, person) = (content("Elsewhere"), content("Eve"));
     let owner = MemberAdded { user, name: person.reference.clone(), email: None, role: Role::Owner };
+    let create = WorkspaceCommand::Create {
+        slug: "elsewhere".to_owned(),
+        name: name.reference.clone(),
+        issue_prefix: None,
+        owner,
+    };
+    (workspace, let_in(served, workspace, user, create, vec![name, person]).await)
+}
+
+/// Another member of the first workspace; gives their token.
+pub async fn colleague(served: &Served, name: &str, role: Role) -> String {
+    let (user, person) = (UserId(Uuid::now_v7()), content(name));
+    let member = MemberAdded { user, name: person.reference.clone(), email: None, role };
+    let add = WorkspaceCommand::AddMember { by: None, member };
+    let_in(served, served.workspace, user, add, vec![person]).await
+}
+
+async fn let_in(
+    served: &Served,
+    workspace: WorkspaceId,
+    user: UserId,
+    first: WorkspaceCommand,
+    contents: Vec<NewContent>,
+) -> String {
+    let app = &served.app;
     let (text, sha256) = token::fresh(token::MEMBER, app.world.random());
-    let commands = vec![
-        WorkspaceCommand::Create {
-            slug: "elsewhere".to_owned(),
-            name: name.reference.clone(),
-            issue_prefix: None,
-            owner,
-        },
-        WorkspaceCommand::IssueToken {
-            by: None,
-            token: TokenId(Uuid::now_v7()),
-            holder: TokenHolder::Member { user },
-            name: "eve".to_owned(),
-            sha256,
-            expires_at: None,
-        },
-    ];
-    let decision = WorkspaceWrite { workspace, commands, contents: vec![name, person], result: Value::Null };
+    let issue = WorkspaceCommand::IssueToken {
+        by: None,
+        token: TokenId(Uuid::now_v7()),
+        holder: TokenHolder::Member { user },
+        name: "theirs".to_owned(),
+        sha256,
+        expires_at: None,
+    };
+    let decision = WorkspaceWrite { workspace, commands: vec![first, issue], contents, result: Value::Null };
     let id = Uuid::now_v7();
     let submission = Submission {
         command_id: CommandId(id),
@@ -183,7 +202,7 @@ async fn stranger(served: &Served) -> (WorkspaceId, String) {
         decision: Box::new(decision),
     };
     app.writer.submit(submission).await.unwrap();
-    (workspace, text)
+    text
 }
 
 fn assert_silent(answer: &Answer, route: &Route, who: &str) {

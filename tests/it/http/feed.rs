@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::net::TcpStream;
 
@@ -118,6 +118,38 @@ async fn a_cursor_that_is_none_is_a_problem() {
     let page = served.get("/api/feed?limit=2").await.is(200);
     assert_eq!(page["entries"].as_array().unwrap().len(), 2);
     assert_eq!(page["position"], page["entries"][1]["position"]);
-    let _ = json!({});
     served.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_newest_are_asked_for_without_knowing_where_the_log_ends() {
+    let scene = Scene::new().await;
+    let all = scene.served.get("/api/feed?after=0&limit=1000").await.is(200);
+    let all = all["entries"].as_array().unwrap();
+    for last in [0, 1, 3, 1000] {
+        let page = scene.served.get(&format!("/api/feed?last={last}")).await.is(200);
+        let newest = &all[all.len().saturating_sub(last)..];
+        assert_eq!(page["entries"].as_array().unwrap(), newest, "{last}");
+        assert_eq!(page["position"], page["head"]);
+    }
+    let of_type = scene.served.get("/api/feed?last=1&type=daemon.registered").await.is(200);
+    assert_eq!(of_type["entries"][0]["type"], "daemon.registered");
+    scene.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_verb_shows_the_newest_all_of_it_or_what_came_after() {
+    let scene = Scene::new().await;
+    let all = scene.served.get("/api/feed?after=0&limit=1000").await.is(200);
+    let all: Vec<String> = all["entries"].as_array().unwrap().iter().map(Value::to_string).collect();
+    let feed = async |words: &[&str]| {
+        let words = [&["feed", "--output", "json"], words].concat();
+        let text = scene.served.cli(&words).await;
+        text.lines().map(|l| serde_json::from_str::<Value>(l).unwrap().to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(feed(&["--limit", "3"]).await, all[all.len() - 3..]);
+    assert_eq!(feed(&["--all"]).await, all);
+    let after = serde_json::from_str::<Value>(&all[1]).unwrap()["position"].to_string();
+    assert_eq!(feed(&["--after", &after, "--limit", "2"]).await, all[2..4]);
+    scene.finish().await;
 }

@@ -1,8 +1,14 @@
 //! One task from its issue to its end, as a daemon sees it.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::client::{DAEMON, Scene, registration};
+
+/// What happened, and whose doing it was.
+fn told(answer: &Value) -> Vec<String> {
+    let entries = answer["entries"].as_array().unwrap().iter();
+    entries.map(|e| format!("{} by {}", e["type"], e["actor"]["type"]).replace('"', "")).collect()
+}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_task_goes_from_its_issue_to_its_end() {
@@ -30,20 +36,19 @@ async fn a_task_goes_from_its_issue_to_its_end() {
     let directories = scene.served.get("/api/directories").await.is(200);
     assert!(directories["directories"][0]["holder"].is_null());
     let story = scene.served.get(&format!("/api/tasks/{task}/history")).await.is(200);
-    let types: Vec<_> = story["entries"].as_array().unwrap().iter().map(|e| e["type"].clone()).collect();
-    insta::assert_json_snapshot!(types, @r#"
+    insta::assert_json_snapshot!(told(&story), @r#"
     [
-      "task.queued",
-      "task.claimed",
-      "task.claim_received",
-      "directory.acquired",
-      "task.directory_entered",
-      "task.prepared",
-      "task.started",
-      "task.usage_recorded",
-      "task.completed",
-      "issue.commented",
-      "directory.released"
+      "task.queued by member",
+      "task.claimed by daemon",
+      "task.claim_received by daemon",
+      "directory.acquired by daemon",
+      "task.directory_entered by daemon",
+      "task.prepared by daemon",
+      "task.started by daemon",
+      "task.usage_recorded by daemon",
+      "task.completed by daemon",
+      "issue.commented by agent",
+      "directory.released by daemon"
     ]
     "#);
     let explained = scene.served.get(&format!("/api/tasks/{task}/explain")).await.is(200);
@@ -126,5 +131,27 @@ async fn a_failure_worth_it_is_tried_again_and_the_last_one_sends_the_issue_back
     scene.report(&second, 1, 2, "fail", failed).await.is(200);
     scene.report(&second, 1, 3, "complete", json!({"output": "no"})).await.is(200);
     assert_eq!(scene.status(&second).await, "failed");
+    scene.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_event_names_who_did_it_not_who_passed_it_on() {
+    let scene = Scene::new().await;
+    let (first, generation) = scene.running("One").await;
+    scene.parked("Two").await;
+    let before = scene.served.get("/api/feed?last=1").await.is(200)["position"].as_i64().unwrap();
+    let lost = json!({"error": "the machine was restarted", "failure_reason": "runtime_recovery"});
+    scene.report(&first, generation, 5, "fail", lost).await.is(200);
+    let feed = scene.served.get(&format!("/api/feed?after={before}&limit=1000")).await.is(200);
+    insta::assert_json_snapshot!(told(&feed), @r#"
+    [
+      "task.failed by daemon",
+      "task.retried by system",
+      "task.queued by system",
+      "directory.released by daemon",
+      "directory.promoted by system",
+      "task.promoted by system"
+    ]
+    "#);
     scene.finish().await;
 }

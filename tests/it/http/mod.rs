@@ -10,5 +10,7 @@ mod odd_values;
 mod pairs;
 mod parking;
 mod queue;
+mod readers;
 mod silence;
+mod speakers;
 mod tokens;

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::client::{Scene, Served, limits, raw};
 use crate::support::eventually;
+use crate::support::waiting::pace;
 
 const OTHER: &str = "machine-1-again";
 
@@ -43,7 +44,7 @@ async fn other(scene: &Scene) -> Other {
         while going.load(Ordering::Relaxed) {
             let headers = [("Authorization", bearer.as_str())];
             raw(address, "POST", "/api/daemon/heartbeat", &headers, body.as_bytes()).await;
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            pace(Duration::from_millis(100)).await;
         }
     });
     Other { runtime, agent, incarnation, beats }

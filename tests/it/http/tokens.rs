@@ -76,7 +76,7 @@ async fn a_daemons_token_speaks_for_its_daemon_only() {
     );
     let task = scene.issue("One").await;
     let status = served.send(&token, "GET", &format!("/api/daemon/tasks/{task}/status"), None, &[]).await;
-    assert_eq!(status.problem(404), "not_found");
+    assert_eq!(status.problem(403), "other_daemon");
     scene.finish().await;
 }
 

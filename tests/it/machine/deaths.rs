@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::world::{Daemon, World, eventually, is_free, picture};
+use super::world::{Daemon, World, come, eventually, is_free, picture};
 
 /// Every point that a run passes, in order.
 const POINTS: [&str; 27] = [
@@ -132,9 +132,7 @@ async fn where_control_groups_can_be_made_recovery_finds_what_hid_its_session_an
         return;
     }
     let dying = async {
-        while !world.directory.join("hidden").exists() {
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-        }
+        come(|| world.directory.join("hidden").exists()).await;
         let lock = std::fs::File::open(world.env_root().join(".task_lock")).expect("lock file");
         let pid = multica::process::lock::holder(&lock).pid.expect("a supervisor");
         let killed =

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use multica::process::lock::{Try, try_directory};
 use multica::wire::daemon::{LockReport, ReportBody};
 
-use super::world::{Daemon, World, is_free, picture};
+use super::world::{Daemon, World, come, is_free, picture};
 
 #[tokio::test]
 async fn a_foreign_lock_is_named_and_leaves_no_trace_and_the_same_claim_can_come_again() {
@@ -40,9 +40,7 @@ async fn while_a_run_has_a_directory_nobody_else_gets_it_by_another_spelling() {
     world.charge.limits.lock_wait = multica::kernel::limits::Millis(100);
     let first = world.run();
     let second = async {
-        while is_free(&world.directory) || !world.directory.join(".multica").exists() {
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-        }
+        come(|| !is_free(&world.directory) && world.directory.join(".multica").exists()).await;
         other.run().await;
         assert_eq!(other.kinds(), ["directory-lock"]);
         std::fs::write(world.directory.join("go"), "").expect("write");

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use multica::domain::agent::{CommandLine, PromptVia};
 use multica::kernel::ids::{AgentId, DirectoryId, IssueId, MachineId, RuntimeId, TaskId, WorkspaceId};
@@ -16,6 +16,8 @@ use multica::supervisor::remote::Remote;
 use multica::supervisor::spool::{is_terminal, read_reports, read_transcript};
 use multica::wire::daemon::{AssignedAgent, Assignment, Message, Report, ReportBody};
 use uuid::Uuid;
+
+use crate::support::waiting::{self, eventually_blocking, pace};
 
 /// How long a test waits for a fact before it fails.
 pub const PATIENCE: Duration = Duration::from_secs(30);
@@ -217,7 +219,7 @@ impl World {
                     }
                 }
             }
-            tokio::time::sleep(Duration::from_millis(5)).await;
+            pace(Duration::from_millis(5)).await;
         }
     }
 }
@@ -246,13 +248,14 @@ pub fn is_free(path: &Path) -> bool {
     File::open(path).expect("open").try_lock().is_ok()
 }
 
+/// Waits for a fact while something else runs.
+pub async fn come(fact: impl Fn() -> bool) {
+    waiting::eventually(PATIENCE, || std::future::ready(fact())).await;
+}
+
 /// Waits for a fact.
 pub fn eventually(what: &str, fact: impl Fn() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !fact() {
-        assert!(Instant::now() < deadline, "in vain waited for: {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    eventually_blocking(PATIENCE, what, fact);
 }
 
 fn charge(root: &Path, script: &str) -> Charge {

@@ -3,11 +3,10 @@
 pub mod cluster;
 pub mod proxy;
 pub mod toy;
+pub mod waiting;
 pub mod world;
 
-use std::future::Future;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use multica::app::writer::check::Schemas;
 use multica::app::writer::{Writer, WriterParts};
@@ -16,6 +15,7 @@ use multica::readmodel::{self, Registry};
 use multica::store::{Durability, Store, verify};
 use tokio_postgres::{Client, Config, NoTls};
 
+pub use self::waiting::eventually;
 use self::world::TestWorld;
 
 /// A database of one's own, made from the run's template.
@@ -116,17 +116,4 @@ pub async fn connect(config: &Config) -> Client {
     let (client, connection) = config.connect(NoTls).await.unwrap();
     tokio::spawn(connection);
     client
-}
-
-/// Waits until a fact holds, and fails where it doesn't within the limit.
-pub async fn eventually<F, R>(limit: Duration, mut fact: F)
-where
-    F: FnMut() -> R,
-    R: Future<Output = bool>,
-{
-    let started = Instant::now();
-    while !fact().await {
-        assert!(started.elapsed() < limit, "the fact did not come true within {limit:?}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
 }
