@@ -65,6 +65,10 @@ mod tests {
         command.build();
         let mut found = &command;
         for word in spelled.split_whitespace().skip(1) {
+            // A placeholder for a verb: what follows can't be judged.
+            if found.has_subcommands() && word.starts_with(['{', '…']) {
+                return None;
+            }
             if let Some(flag) = word.strip_prefix("--") {
                 let name = flag.split(['=', '[', ']', '`']).next().unwrap_or(flag);
                 let known = |argument: &clap::Arg| argument.get_long() == Some(name);

@@ -1,7 +1,7 @@
 //! What the daemon makes of its own files when a disk or a hand has damaged them, and of answers that come
 //! at a bad moment.
 
-use std::path::Path;
+use std::collections::BTreeSet;
 
 use super::fake::{Fake, Machine, assignment, in_directory, until};
 
@@ -24,7 +24,7 @@ async fn a_run_whose_notes_are_damaged_is_ended_by_name_and_nothing_of_it_runs_o
         machine.start_again(&fake);
         until("its end is told", || fake.has(&task, "fail")).await;
         assert_eq!(fake.report(&task, "fail")["failure_reason"], "machine_error", "{damaged:?}");
-        assert!(!Path::new(&format!("/proc/{agent}/cmdline")).exists(), "the agent is gone");
+        assert!(!runs(agent), "the agent is gone");
         until("it is forgotten", || machine.recorded().is_empty()).await;
         let next = fake.offer(in_directory("cat > /dev/null; echo done", &machine.repo()));
         until("the next one is done", || fake.has(&next, "complete")).await;
@@ -66,12 +66,17 @@ async fn a_run_whose_files_are_destroyed_and_whose_supervisor_dies_is_ended() {
         let agent = fake.report(&task, "process-started")["pid"].as_u64().expect("a pid");
         kill_parent(agent);
         until("its end is told", || fake.has(&task, "fail")).await;
-        assert!(!Path::new(&format!("/proc/{agent}/cmdline")).exists(), "the agent is gone");
+        assert!(!runs(agent), "the agent is gone");
         until("it is forgotten", || machine.recorded().is_empty()).await;
         let next = fake.offer(in_directory("cat > /dev/null; echo done", &machine.repo()));
         until("the next one is done", || fake.has(&next, "complete")).await;
         machine.stop().await;
     }
+}
+
+/// Whether that process runs: one that is dead and not yet taken away has no command line.
+fn runs(pid: u64) -> bool {
+    std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !line.is_empty())
 }
 
 /// Kills the supervisor of that agent, as a crash would.
@@ -111,10 +116,10 @@ async fn a_talkative_agent_is_heard_to_the_last_line() {
     let task = fake.offer(assignment(script));
     until("it is complete", || fake.has(&task, "complete")).await;
     let messages = fake.messages(&task);
-    assert_eq!(messages.len(), 150);
     let largest = fake.largest_request(&format!("/api/daemon/tasks/{task}/messages"));
     assert!(largest <= 2 * 1_024 * 1_024, "{largest} bytes in one request");
-    let ordered: Vec<u64> = messages.iter().filter_map(|message| message["seq"].as_u64()).collect();
-    assert_eq!(ordered, (1..=150).collect::<Vec<u64>>());
+    // A delivery that was cut off is made again; the server keeps each number once.
+    let heard: BTreeSet<u64> = messages.iter().filter_map(|message| message["seq"].as_u64()).collect();
+    assert_eq!(heard, (1..=150).collect::<BTreeSet<u64>>());
     machine.stop().await;
 }
