@@ -83,6 +83,14 @@ pub enum CliError {
     /// Standard input or output failed.
     #[error("can't write the result")]
     Output(#[source] std::io::Error),
+    /// Too late to stop it.
+    #[error("{task} is {status}: there is nothing left to cancel")]
+    Over {
+        /// The task's name.
+        task: String,
+        /// What became of it.
+        status: String,
+    },
     /// The log or a read model is not what it should be.
     #[error("the check found {findings} fault(s)")]
     NotVerified {
@@ -194,6 +202,7 @@ impl CliError {
             Self::Daemon(_) => "daemon",
             Self::File { .. } => "file",
             Self::Output(_) => "output",
+            Self::Over { .. } => "task_over",
             Self::NotVerified { .. } => "not_verified",
         };
         own.to_owned()
@@ -237,6 +246,7 @@ impl CliError {
             ),
             Self::Daemon(error) => error.next_step(),
             Self::Output(_) => "Check where standard output goes.".to_owned(),
+            Self::Over { task, .. } => format!("See what it did: `multica task show {task}`."),
             Self::NotVerified { .. } => {
                 "Keep the data as it is; each finding names where to look.".to_owned()
             }

@@ -122,6 +122,12 @@ impl Session {
         pick("project", items(&answer, "projects"), reference, "title")
     }
 
+    /// The same, also one that is archived: what it did can still be asked for.
+    pub async fn agent_ever(&self, reference: &str) -> Result<Value, CliError> {
+        let answer = self.call(Call::get("/api/agents").query("include_archived", true)).await?;
+        pick("agent", items(&answer, "agents"), reference, "name")
+    }
+
     /// An agent by id, by a head of its id, or by its name.
     pub async fn agent(&self, reference: &str) -> Result<Value, CliError> {
         let answer = self.get("/api/agents").await?;

@@ -30,14 +30,10 @@ pub fn told(entries: &[Entry]) -> String {
     let mut day = String::new();
     for entry in entries {
         let recorded = entry.recorded_at.parse::<Timestamp>().ok();
+        let heading = another_day(&mut day, entry);
         if let Some(at) = recorded {
-            let today = at.strftime("%A, %-d %B %Y (UTC)").to_string();
-            if today != day {
-                if !day.is_empty() {
-                    out.push(String::new());
-                }
-                out.push(format!("{BOLD}{today}{BOLD:#}"));
-                day = today;
+            if let Some(heading) = heading {
+                out.push(heading);
             } else if let Some(pause) =
                 before.map(|b| at.as_second() - b.as_second()).filter(|s| *s > PAUSE_S)
             {
@@ -64,6 +60,18 @@ fn story_line(entry: &Entry, recorded: Option<Timestamp>, who: usize) -> String 
         }
     }
     line
+}
+
+/// The heading of an entry's day, when that isn't the day of the one before.
+pub fn another_day(day: &mut String, entry: &Entry) -> Option<String> {
+    let at = entry.recorded_at.parse::<Timestamp>().ok()?;
+    let today = at.strftime("%A, %-d %B %Y (UTC)").to_string();
+    if today == *day {
+        return None;
+    }
+    let gap = if day.is_empty() { "" } else { "\n" };
+    *day = today;
+    Some(format!("{gap}{BOLD}{day}{BOLD:#}"))
 }
 
 /// A line of the feed.
@@ -106,6 +114,10 @@ pub fn explained(out: &Out, answer: &Explanation) -> String {
         let ago = out.since(Some(since));
         lines.push(format!("{DIM}{}, since {since} ({ago}){DIM:#}", answer.status));
     }
+    if let Some(detail) = &answer.detail {
+        lines.push("\nThe last it said:".to_owned());
+        lines.extend(detail.lines().map(|line| format!("  {DIM}|{DIM:#} {}", plain_line(line))));
+    }
     if !answer.causes.is_empty() {
         lines.push("\nBecause:".to_owned());
     }
@@ -116,8 +128,9 @@ pub fn explained(out: &Out, answer: &Explanation) -> String {
     if let Some(ends) = &answer.ends_when {
         lines.push(format!("\nEnds when: {}", plain_line(ends)));
     }
-    if !answer.commands.is_empty() {
+    if !answer.commands.is_empty() || !answer.advice.is_empty() {
         lines.push("\nWhat you can do:".to_owned());
+        lines.extend(answer.advice.iter().map(|advice| format!("  {}", plain_line(advice))));
         lines.extend(answer.commands.iter().map(|command| format!("  {}", plain_line(command))));
     }
     lines.join("\n")

@@ -209,30 +209,46 @@ pub(super) async fn left(daemon: &Daemon, run: RunId, traces: &Traces, outbox: &
         outbox.reports(&reports).await;
         return Left::Blocked;
     }
+    let transcript = tell_transcript(run, traces, outbox);
+    tokio::pin!(transcript);
     let limit = daemon.config.limits.transcript_drain.duration();
-    let told = tokio::time::timeout(limit, tell_transcript(run, traces, outbox)).await.is_ok();
-    // A directory and a slot hang on this word: it doesn't wait for one that only adds to the record.
-    outbox.reports(&reports).await;
-    if let Some(end) = reports.iter().find(|report| spool::is_terminal(&report.body)) {
-        outbox.end(end, own_ordinal(jiff::Timestamp::now().as_microsecond())).await;
-    }
-    if !told {
-        tell_transcript(run, traces, outbox).await;
+    let told = tokio::time::timeout(limit, &mut transcript).await.is_ok();
+    // A directory and a slot hang on this word: it doesn't wait for one that only adds to the record, and
+    // what of that is under way isn't begun anew.
+    let end = async {
+        outbox.reports(&reports).await;
+        if let Some(end) = reports.iter().find(|report| spool::is_terminal(&report.body)) {
+            outbox.end(end, own_ordinal(jiff::Timestamp::now().as_microsecond())).await;
+        }
+    };
+    if told {
+        end.await;
+    } else {
+        tokio::join!(end, transcript);
     }
     Left::Nothing
 }
 
+/// Tells what the server doesn't have yet of a transcript.
 async fn tell_transcript(run: RunId, traces: &Traces, outbox: &Outbox) {
-    let (root, limits) = (&traces.env_root, &traces.limits);
-    match spool::read_transcript(root, run.task, run.generation, limits) {
-        Ok(messages) => {
-            for batch in messages.chunks(limits.frame_batch.max(1)) {
+    let (root, limits) = (traces.env_root.clone(), traces.limits.clone());
+    let batch = limits.transcript_batch.max(1);
+    // Tens of megabytes: to read them takes longer than anybody else may be kept waiting.
+    let reading = tokio::task::spawn_blocking(move || {
+        spool::read_transcript(&root, run.task, run.generation, &limits)
+    });
+    match reading.await {
+        Ok(Ok(messages)) => {
+            for batch in messages.chunks(batch) {
                 outbox.messages(batch).await;
             }
         }
         // The end must be told even if what was said on the way is damaged.
-        Err(error) => {
+        Ok(Err(error)) => {
             tracing::error!(task = %run.task, error = %Chain(&error), "the transcript can't be read");
+        }
+        Err(error) => {
+            tracing::error!(task = %run.task, error = %Chain(&error), "the transcript wasn't read");
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::app::AppError;
 use crate::app::writer::check::EventRefusal;
 use crate::domain::{Refusal, RefusalKind};
 use crate::kernel::error_chain::Chain;
+use crate::kernel::text;
 use crate::readmodel::ReadModelError;
 use crate::store::StoreError;
 use crate::wire::problem::Problem;
@@ -39,6 +40,19 @@ pub enum ApiError {
     /// The named thing isn't there, or not for this caller.
     #[error("{0} not found")]
     NotFound(&'static str),
+    /// What the caller calls by name or id isn't there, or not for this caller.
+    #[error("no {kind} is called {reference}")]
+    Unknown {
+        /// task, issue, ….
+        kind: &'static str,
+        /// As it was given.
+        reference: String,
+        /// What it may have meant, as a sentence; empty when nothing is near.
+        near: String,
+    },
+    /// A sign-in link that signs nobody in any more.
+    #[error("sign-in link spent")]
+    LinkSpent,
     /// A reference fits several things.
     #[error("ambiguous reference")]
     Ambiguous {
@@ -106,6 +120,11 @@ impl From<Refusal> for ApiError {
 }
 
 impl ApiError {
+    /// Nothing is called so.
+    pub fn unknown(kind: &'static str, reference: impl std::fmt::Display) -> Self {
+        Self::Unknown { kind, reference: reference.to_string(), near: String::new() }
+    }
+
     /// A field that can't be right.
     pub fn field(name: &str, sentence: impl Into<String>) -> Self {
         Self::Invalid { code: "invalid_field", field: Some(name.to_owned()), sentence: sentence.into() }
@@ -226,6 +245,24 @@ fn app(error: &AppError) -> Shown {
     }
 }
 
+/// Nothing has the name or id that was given.
+fn unknown(kind: &'static str, reference: &str, near: &str) -> Shown {
+    // What is longer than any name is told apart by its beginning.
+    const SHOWN: usize = 80;
+    let head = text::head(reference, SHOWN);
+    let more = if head.len() < reference.len() { "…" } else { "" };
+    let next_step = match (near, kind) {
+        ("", "task") => "List them: `multica task list --all`.".to_owned(),
+        ("", "project" | "agent" | "issue" | "directory" | "daemon") => {
+            format!("List them: `multica {kind} list`.")
+        }
+        ("", _) => "List what there is and use an id or name from there.".to_owned(),
+        (near, _) => near.to_owned(),
+    };
+    Shown::new(StatusCode::NOT_FOUND, "not_found", format!("no {kind} is called `{head}{more}`"), next_step)
+        .with("reason_code", json!("not_found"))
+}
+
 /// The whole table: error → status, code, sentence, next step.
 fn shown(error: &ApiError) -> Shown {
     match error {
@@ -247,6 +284,13 @@ fn shown(error: &ApiError) -> Shown {
             "method_not_allowed",
             "this route doesn't know that method",
             "Look at the API's table of routes.",
+        ),
+        ApiError::Unknown { kind, reference, near } => unknown(kind, reference, near),
+        ApiError::LinkSpent => Shown::new(
+            StatusCode::UNAUTHORIZED,
+            "sign_in_link_spent",
+            "this sign-in link was used before, or is too old",
+            "Make a new one: `multica login --link`.",
         ),
         ApiError::NotFound(what) => refused(&Refusal::not_found(what)),
         ApiError::Ambiguous { matches } => Shown::new(
@@ -325,13 +369,20 @@ impl ApiError {
     }
 }
 
+/// The problem that an answer tells, for whoever shows it otherwise.
+#[derive(Clone)]
+pub struct Told(pub Problem);
+
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let (problem, retry_after) = self.document();
         let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let told = problem.clone();
         let mut response = (status, Json(problem)).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        response.extensions_mut().insert(Told(told));
+        let headers = response.headers_mut();
         if retry_after {
             headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
         }

@@ -22,7 +22,10 @@ use super::App;
 use super::auth::Identity;
 use super::body::Query;
 use super::error::ApiError;
-use crate::domain::Envelope;
+use super::objects;
+use super::routes::{id, one_of, tasks};
+use crate::app::writer::check::Schemas;
+use crate::domain::{Envelope, Family, StreamKey, agent, directory, project};
 use crate::kernel::error_chain::Chain;
 use crate::kernel::ids::WorkspaceId;
 use crate::readmodel::activity;
@@ -53,15 +56,66 @@ pub struct Asked {
 
 impl Asked {
     // Not flattened: a query's numbers would be read as texts.
-    fn filter(&self) -> Filter {
-        Filter {
-            project: self.project.clone(),
-            agent: self.agent.clone(),
-            kind: self.kind.clone(),
-            directory: self.directory.clone(),
-            task: self.task.clone(),
+    //
+    // What isn't there is refused: an empty feed would look like a quiet one.
+    async fn filter(&self, app: &App, workspace: WorkspaceId) -> Result<Filter, ApiError> {
+        let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+        let kind = given(&self.kind);
+        kind.as_deref().map(known_type).transpose()?;
+        let task = match given(&self.task) {
+            Some(task) => {
+                let id = tasks::named(app, workspace, &task).await?;
+                Some(objects::task::task(app, workspace, id).await?.state.id.to_string())
+            }
+            None => None,
+        };
+        let project = given(&self.project);
+        if let Some(project) = &project {
+            // Deleted ones have a history too.
+            let stream = project::evolve::stream(id(project, "project")?);
+            there(app, workspace, "project", project, stream).await?;
         }
+        let agent = given(&self.agent);
+        if let Some(agent) = &agent {
+            there(app, workspace, "agent", agent, agent::evolve::stream(id(agent, "agent")?)).await?;
+        }
+        let directory = given(&self.directory);
+        if let Some(directory) = &directory {
+            let stream = directory::state::stream(id(directory, "directory")?);
+            there(app, workspace, "directory", directory, stream).await?;
+        }
+        Ok(Filter { project, agent, kind, directory, task })
     }
+}
+
+/// Whether a thing has ever been in this workspace.
+async fn there(
+    app: &App,
+    workspace: WorkspaceId,
+    kind: &'static str,
+    given: &str,
+    stream: StreamKey,
+) -> Result<(), ApiError> {
+    let first = read::stream(&app.store, stream).await?.into_iter().next();
+    match first.filter(|event| event.workspace == workspace) {
+        Some(_) => Ok(()),
+        None => Err(ApiError::unknown(kind, given)),
+    }
+}
+
+/// A whole type (`task.started`) or a family (`task`) that events have.
+fn known_type(kind: &str) -> Result<(), ApiError> {
+    let mut types: Vec<String> = Schemas::catalogue().into_iter().map(|known| known.event_type).collect();
+    types.dedup();
+    let family = kind.split('.').next().unwrap_or_default();
+    let families: Vec<&str> = Family::ALL.iter().map(|family| family.name()).collect();
+    if families.contains(&kind) {
+        return Ok(());
+    }
+    let of_family: Vec<&str> =
+        types.iter().filter(|known| known.split('.').next() == Some(family)).map(String::as_str).collect();
+    let there = if of_family.is_empty() { families } else { of_family };
+    one_of(kind, &there, "type").map(drop)
 }
 
 /// Which entries a reader wants; all that it may see when nothing is said.
@@ -134,11 +188,11 @@ pub async fn between(
 
 async fn page(app: App, workspace: WorkspaceId, asked: Asked) -> Result<Response, ApiError> {
     if let (Some(last), None) = (asked.last, asked.after) {
-        return newest(&app, workspace, &asked.filter(), last.min(1_000)).await;
+        return newest(&app, workspace, &asked.filter(&app, workspace).await?, last.min(1_000)).await;
     }
     let limit = asked.limit.unwrap_or(100).clamp(1, 1_000);
     let mut after = asked.after.unwrap_or(0).max(0);
-    let filter = asked.filter();
+    let filter = asked.filter(&app, workspace).await?;
     let mut entries = Vec::new();
     loop {
         let events = read::range(&app.store, after, PAGE).await?;
@@ -215,7 +269,8 @@ async fn stream(
         None => read::head(&app.store).await?,
     };
     let (frames, receiver) = mpsc::channel(ROOM);
-    let reader = Reader { app, workspace, filter: asked.filter(), head, at: after, said: after, frames };
+    let filter = asked.filter(&app, workspace).await?;
+    let reader = Reader { app, workspace, filter, head, at: after, said: after, frames };
     tokio::spawn(reader.run());
     let mut response = Sse::new(ReceiverStream::new(receiver)).into_response();
     let headers = response.headers_mut();

@@ -90,7 +90,7 @@ pub struct Limits {
     /// Between two flushes of transcript messages.
     pub transcript_flush: Millis,
     /// The word of a run's end waits this long for its transcript to be told before it; what is left of the
-    /// transcript follows after it.
+    /// transcript follows after it. Well under the second within which the next task gets the directory.
     pub transcript_drain: Millis,
     /// First and longest wait between two tries of a report.
     pub report_retry_first: Millis,
@@ -181,10 +181,17 @@ pub struct Limits {
     pub quoted_bytes: usize,
     /// Largest frame between daemon and supervisor, bytes.
     pub frame_bytes: usize,
-    /// Reports or messages in one frame.
+    /// Reports in one frame; messages between two writes to the disk.
     pub frame_batch: usize,
+    /// Transcript messages in one frame and one request: few requests keep up with an agent that prints
+    /// thousands of lines a second.
+    pub transcript_batch: usize,
     /// Largest text of one transcript message, bytes: escaped, it must still fit a request.
     pub message_bytes: usize,
+    /// Lines of a run's last words that are shown where only their gist is wanted.
+    pub excerpt_lines: usize,
+    /// Longest of those lines, bytes.
+    pub excerpt_line_bytes: usize,
     /// Longest prompt passed as an argument, bytes (the kernel's limit for one argument).
     pub prompt_argument_bytes: usize,
     /// A log file that has grown so far, bytes, is put aside for a fresh one.
@@ -224,7 +231,7 @@ impl Default for Limits {
             idle_watchdog: minutes(30),
             tool_watchdog: minutes(120),
             transcript_flush: Millis(500),
-            transcript_drain: seconds(15),
+            transcript_drain: Millis(400),
             report_retry_first: Millis(250),
             report_retry_max: seconds(30),
             http_timeout: seconds(30),
@@ -270,7 +277,10 @@ impl Default for Limits {
             quoted_bytes: 64 * 1_024,
             frame_bytes: 32 * 1_024 * 1_024,
             frame_batch: 64,
+            transcript_batch: 1_000,
             message_bytes: 256 * 1_024,
+            excerpt_lines: 5,
+            excerpt_line_bytes: 400,
             prompt_argument_bytes: 128 * 1_024,
             log_file_bytes: 20 * 1_024 * 1_024,
             log_files: 5,

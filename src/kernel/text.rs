@@ -38,10 +38,35 @@ pub fn tail(text: &str, max: usize) -> &str {
     &text[start..]
 }
 
+/// The last lines of a long text, at most `lines` of them with at most `bytes` each, blank ones left out; and
+/// whether anything was left out that isn't blank.
+#[must_use]
+pub fn last_lines(text: &str, lines: usize, bytes: usize) -> (String, bool) {
+    let all: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+    let from = all.len().saturating_sub(lines);
+    let kept: Vec<&str> = all[from..].iter().map(|line| head(line, bytes)).collect();
+    let short = from > 0 || kept != all[from..];
+    (kept.join("\n"), short)
+}
+
 /// Whether a character changes the order or the place of others where it is shown: control characters, and
 /// those that turn the direction of writing around for what follows.
 #[must_use]
 pub fn is_steering(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_long_text_the_last_lines_are_kept_and_it_is_said_that_there_is_more() {
+        let long: String = (1..=60).map(|n| format!("line {n}\n\n")).collect();
+        assert_eq!(last_lines(&long, 3, 80), ("line 58\nline 59\nline 60".to_owned(), true));
+        assert_eq!(last_lines("one\n\n  two  \n", 3, 80), ("one\n  two".to_owned(), false));
+        assert_eq!(last_lines("exit code 7: aaaa", 3, 11), ("exit code 7".to_owned(), true));
+        assert_eq!(last_lines("", 3, 80), (String::new(), false));
+    }
 }

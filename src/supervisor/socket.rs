@@ -125,7 +125,6 @@ async fn answer<W: AsyncWrite + Unpin>(
     let Ok(frame) = serde_json::from_value::<Frame>(value) else {
         return out.send(FrameBody::Ack { of, understood: false }).await;
     };
-    let batch = served.limits.frame_batch;
     // Half a frame: its own words and the last record go on top.
     let budget = served.limits.frame_bytes as u64 / 2;
     match frame.body {
@@ -147,12 +146,12 @@ async fn answer<W: AsyncWrite + Unpin>(
             });
         }
         FrameBody::PullReports { after } => {
-            let reports = served.spool.reports_after(after, batch, budget).map_err(std::io::Error::other)?;
+            let reports = served.spool.reports_after(after, served.limits.frame_batch, budget).map_err(std::io::Error::other)?;
             out.send(FrameBody::Reports { reports }).await?;
         }
         FrameBody::PullTranscript { after } => {
             let messages =
-                served.spool.messages_after(after, batch, budget).map_err(std::io::Error::other)?;
+                served.spool.messages_after(after, served.limits.transcript_batch, budget).map_err(std::io::Error::other)?;
             out.send(FrameBody::Transcript { messages }).await?;
         }
         FrameBody::Hello { .. }

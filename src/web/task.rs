@@ -20,7 +20,12 @@ pub fn page(frame: &Frame, task: &TaskPage) -> Markup {
                 }
             }
             div.card { (explanation(&row.status, &task.explanation)) }
-            @if let Some(detail) = &task.detail { div.card.transcript { article.error { pre { (detail) } } } }
+            @if let Some(detail) = &task.detail {
+                details.card.transcript {
+                    summary { "All of the error" }
+                    article.error { pre { (detail) } }
+                }
+            }
             @if let Some(output) = &task.output { div.card.transcript { article { pre { (output) } } } }
             div.card {
                 dl.facts {
@@ -44,8 +49,10 @@ fn explanation(status: &str, explanation: &Explanation) -> Markup {
     html! {
         div class={ "cause tone " (status) } {
             p { strong { (explanation.sentence) } }
+            @if let Some(detail) = &explanation.detail { pre.said { (detail) } }
             @for cause in &explanation.causes { p { (cause) } }
             @if !explanation.ends_when.is_empty() { p.muted { "It ends when " (explanation.ends_when) "." } }
+            @for advice in &explanation.advice { p { (advice) } }
             @for command in &explanation.commands { code { (command) } }
         }
     }

@@ -72,6 +72,10 @@ pub struct Explanation {
     pub sentence: String,
     /// What would end it.
     pub ends_when: String,
+    /// The last lines of what went wrong.
+    pub detail: Option<String>,
+    /// What helps, in words.
+    pub advice: Vec<String>,
     /// Further causes.
     pub causes: Vec<String>,
     /// Commands that would unblock it.

@@ -150,11 +150,17 @@ pub struct Explanation {
     pub sentence: String,
     /// Since when.
     pub since: Option<Timestamp>,
+    /// The last lines of what exactly went wrong, where something did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
     /// The chain of facts behind it.
     pub causes: Vec<Cause>,
     /// What will end it, where something will.
     pub ends_when: Option<String>,
-    /// What a person can do.
+    /// What a person can do, in words.
+    #[serde(default)]
+    pub advice: Vec<String>,
+    /// What a person can do, as commands.
     pub commands: Vec<String>,
 }
 

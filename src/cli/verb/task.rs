@@ -2,15 +2,18 @@
 
 use std::borrow::Borrow;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use crate::cli::error::CliError;
 use crate::cli::output::{escaped, items, line, note, patiently, read, short, text};
-use crate::cli::session::Session;
+use crate::cli::session::{Session, pick};
 use crate::cli::story;
 use crate::client::api::{Call, segment};
 use crate::client::feed::{Feed, FeedItem};
+use crate::domain::task::Status;
+use crate::kernel::text::last_lines;
 use crate::wire::api::Task;
 use crate::wire::feed::Entry;
 
@@ -64,9 +67,14 @@ pub struct List {
     /// Only those of an agent.
     #[arg(long)]
     agent: Option<String>,
-    /// Only those with a status.
-    #[arg(long)]
-    status: Option<String>,
+    /// Only those with a status; also several, with commas between them.
+    #[arg(long, value_delimiter = ',', value_parser = statuses())]
+    status: Vec<String>,
+}
+
+/// The statuses of tasks, for help and completion.
+fn statuses() -> PossibleValuesParser {
+    PossibleValuesParser::new(Status::ALL.map(Status::name))
 }
 
 /// `multica feed`.
@@ -82,21 +90,21 @@ pub struct FeedArgs {
     #[arg(long, value_name = "N")]
     after: Option<i64>,
     /// At most so many before it follows.
-    #[arg(long, default_value_t = 50)]
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     limit: u32,
-    /// Only about a project (id).
+    /// Only about a project, by title or id.
     #[arg(long)]
     project: Option<String>,
-    /// Only about an agent (id).
+    /// Only about an agent, by name or id.
     #[arg(long)]
     agent: Option<String>,
-    /// Only about a task (id).
+    /// Only about a task: KEY-n#run, or the id or a part of it.
     #[arg(long)]
     task: Option<String>,
-    /// Only about a directory (id).
+    /// Only about a directory, by label or id.
     #[arg(long)]
     directory: Option<String>,
-    /// Only events of a type.
+    /// Only events of a type (`task.started`) or of a family (`task`).
     #[arg(long = "type", value_name = "TYPE")]
     kind: Option<String>,
 }
@@ -118,6 +126,9 @@ pub async fn run(session: &Session, verb: TaskVerb) -> Result<(), CliError> {
             let path = format!("/api/tasks/{}/cancel", segment(&task));
             let answer = session.call(Call::post(&path, &json!({}))?).await?;
             let task: Task = read(&answer)?;
+            if matches!(task.status.as_str(), "completed" | "failed") {
+                return Err(CliError::Over { task: task.name, status: task.status });
+            }
             session.out.done(&answer, &format!("{} is {}.", task.name, task.status))
         }
     }
@@ -129,13 +140,14 @@ async fn list(session: &Session, args: List) -> Result<(), CliError> {
         None => None,
     };
     let agent = match &args.agent {
-        Some(reference) => Some(text(&session.agent(reference).await?, "id")),
+        Some(reference) => Some(text(&session.agent_ever(reference).await?, "id")),
         None => None,
     };
-    let active = (!args.all && args.status.is_none()).then_some("true");
+    let status = (!args.status.is_empty()).then(|| args.status.join(","));
+    let active = (!args.all && status.is_none()).then_some("true");
     let call = Call::get("/api/tasks")
         .query_some("active", active)
-        .query_some("status", args.status.as_deref())
+        .query_some("status", status.as_deref())
         .query_some("project_id", project.as_deref())
         .query_some("agent_id", agent.as_deref());
     let answer = session.call(call).await?;
@@ -186,7 +198,7 @@ async fn show(session: &Session, reference: &str) -> Result<(), CliError> {
             ("STARTED", since(task.started_at)),
             ("ENDED", since(task.completed_at)),
             ("FAILURE", failure(&task)),
-            ("ERROR", task.error.clone().unwrap_or_default()),
+            ("ERROR", error(session, &task)),
             ("NEXT", next.unwrap_or_default()),
             ("RESULT", task.result.map(|result| result.output).unwrap_or_default()),
         ],
@@ -200,6 +212,20 @@ fn failure(task: &Task) -> String {
         Some(failure) => format!("{code}: {}", failure.sentence),
         None => code,
     }
+}
+
+/// The last lines of what went wrong, and where the rest is.
+fn error(session: &Session, task: &Task) -> String {
+    let limits = &session.limits;
+    let (mut shown, more) = last_lines(
+        task.error.as_deref().unwrap_or_default(),
+        limits.excerpt_lines,
+        limits.excerpt_line_bytes,
+    );
+    if more {
+        shown.push_str(&format!("\n(all of it: multica task logs {})", task.name));
+    }
+    shown
 }
 
 async fn explain(session: &Session, reference: &str) -> Result<(), CliError> {
@@ -240,23 +266,15 @@ fn is_over(task: &Task) -> bool {
 }
 
 pub async fn feed(session: &Session, args: FeedArgs) -> Result<(), CliError> {
-    let filters: Vec<(&'static str, String)> = [
-        ("project", args.project),
-        ("agent", args.agent),
-        ("task", args.task),
-        ("directory", args.directory),
-        ("type", args.kind),
-    ]
-    .into_iter()
-    .filter_map(|(name, value)| Some((name, value?)))
-    .collect();
+    let filters = filters(session, &args).await?;
+    let mut printed = Printed { session, day: String::new() };
     let mut after = args.after;
     if args.all {
-        after = Some(everything(session, &filters).await?);
+        after = Some(everything(&mut printed, &filters).await?);
     } else {
         let answer = session.call(page(&filters, after, args.limit)).await?;
         let entries = story::entries(&answer);
-        told(session, &entries)?;
+        printed.told(&entries)?;
         after = answer["position"].as_i64().or_else(|| entries.last().map(|entry| entry.position)).or(after);
     }
     if !args.follow {
@@ -268,9 +286,31 @@ pub async fn feed(session: &Session, args: FeedArgs) -> Result<(), CliError> {
     let mut feed = Feed::new(session.api()?, after, filters);
     loop {
         if let FeedItem::Entry(entry) = feed.next().await? {
-            told(session, std::slice::from_ref(&entry))?;
+            printed.told(std::slice::from_ref(&entry))?;
         }
     }
+}
+
+/// The filters as the server takes them: names become ids, and what isn't there is said.
+async fn filters(session: &Session, args: &FeedArgs) -> Result<Vec<(&'static str, String)>, CliError> {
+    let mut filters = Vec::new();
+    if let Some(project) = &args.project {
+        filters.push(("project", text(&session.project(project).await?, "id")));
+    }
+    if let Some(agent) = &args.agent {
+        filters.push(("agent", text(&session.agent_ever(agent).await?, "id")));
+    }
+    if let Some(task) = &args.task {
+        let found = session.get(&format!("/api/tasks/{}", segment(task))).await?;
+        filters.push(("task", text(&found, "id")));
+    }
+    if let Some(directory) = &args.directory {
+        let all = session.get("/api/directories").await?;
+        let found = pick("directory", items(&all, "directories"), directory, "label")?;
+        filters.push(("directory", text(&found, "id")));
+    }
+    filters.extend(args.kind.clone().map(|kind| ("type", kind)));
+    Ok(filters)
 }
 
 type Filters = [(&'static str, String)];
@@ -286,12 +326,12 @@ fn page<'a>(filters: &'a Filters, after: Option<i64>, limit: u32) -> Call<'a> {
 }
 
 /// Prints the feed from its beginning; says how far it went.
-async fn everything(session: &Session, filters: &Filters) -> Result<i64, CliError> {
+async fn everything(printed: &mut Printed<'_>, filters: &Filters) -> Result<i64, CliError> {
     let mut after = 0;
     loop {
-        let answer = session.call(page(filters, Some(after), PAGE)).await?;
+        let answer = printed.session.call(page(filters, Some(after), PAGE)).await?;
         let entries = story::entries(&answer);
-        told(session, &entries)?;
+        printed.told(&entries)?;
         let reached = answer["position"].as_i64().unwrap_or(after);
         if entries.is_empty() || reached <= after {
             return Ok(reached.max(after));
@@ -300,15 +340,28 @@ async fn everything(session: &Session, filters: &Filters) -> Result<i64, CliErro
     }
 }
 
-fn told(session: &Session, entries: &[impl Borrow<Entry>]) -> Result<(), CliError> {
-    for entry in entries {
-        let entry: &Entry = entry.borrow();
-        let written = if session.out.is_json() {
-            escaped(&serde_json::to_string(entry).map_err(|e| CliError::Output(e.into()))?)
-        } else {
-            story::feed_line(entry)
-        };
-        line(&written)?;
+/// A feed on its way to the terminal.
+struct Printed<'a> {
+    session: &'a Session,
+    /// The day of the last line.
+    day: String,
+}
+
+impl Printed<'_> {
+    /// Prints entries, and a heading where another day begins.
+    fn told(&mut self, entries: &[impl Borrow<Entry>]) -> Result<(), CliError> {
+        for entry in entries {
+            let entry: &Entry = entry.borrow();
+            if self.session.out.is_json() {
+                let json = serde_json::to_string(entry).map_err(|e| CliError::Output(e.into()))?;
+                line(&escaped(&json))?;
+                continue;
+            }
+            if let Some(heading) = story::another_day(&mut self.day, entry) {
+                line(&heading)?;
+            }
+            line(&story::feed_line(entry))?;
+        }
+        Ok(())
     }
-    Ok(())
 }

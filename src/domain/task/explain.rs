@@ -95,6 +95,8 @@ pub struct Explanation {
     pub causes: Vec<Cause>,
     /// When it goes on, or what becomes of it; none when it is over for good.
     pub ends_when: Option<String>,
+    /// What helps, in words.
+    pub advice: Vec<String>,
     /// Commands that help.
     pub commands: Vec<String>,
 }
@@ -214,7 +216,7 @@ fn queued(task: &Task, facts: &Facts<'_>) -> Explanation {
     let sentence = format!("{} waits for a machine to take it", task.name());
     let ends_when =
         "a daemon claims it; after the queue's time limit it fails as `queued_expired`".to_owned();
-    Explanation { sentence, since: None, causes, ends_when: Some(ends_when), commands }
+    Explanation { sentence, since: None, causes, ends_when: Some(ends_when), advice: Vec::new(), commands }
 }
 
 fn dispatched(task: &Task, claim: &Claim, facts: &Facts<'_>) -> Explanation {
@@ -260,7 +262,7 @@ fn dispatched(task: &Task, claim: &Claim, facts: &Facts<'_>) -> Explanation {
     };
     causes.push(because(missing));
     let sentence = format!("{} is getting ready on {daemon}", task.name());
-    Explanation { sentence, since: None, causes, ends_when: Some(ends_when), commands }
+    Explanation { sentence, since: None, causes, ends_when: Some(ends_when), advice: Vec::new(), commands }
 }
 
 /// The program that keeps the task out of the directory that it holds.
@@ -290,7 +292,7 @@ fn parked(task: &Task, claim: &Claim, facts: &Facts<'_>) -> Explanation {
         ];
         causes.extend(absence(&claim.daemon, facts));
         let ends_when = Some("that program lets the directory go: it is tried every second".to_owned());
-        return Explanation { sentence, since: None, causes, ends_when, commands };
+        return Explanation { sentence, since: None, causes, ends_when, advice: Vec::new(), commands };
     }
     let place = facts.directory.and_then(|directory| directory.place_in_line(task.id));
     let place = place.and_then(|place| u32::try_from(place).ok());
@@ -323,7 +325,7 @@ fn parked(task: &Task, claim: &Claim, facts: &Facts<'_>) -> Explanation {
     if claim.parked == Some(ParkedBecause::PromotionUnanswered) {
         causes.push(because("it had been promoted before, but its daemon didn't answer; it kept its place"));
     }
-    Explanation { sentence, since: None, causes, ends_when: Some(ends_when), commands }
+    Explanation { sentence, since: None, causes, ends_when: Some(ends_when), advice: Vec::new(), commands }
 }
 
 fn running(task: &Task, claim: &Claim, facts: &Facts<'_>) -> Explanation {
@@ -351,21 +353,21 @@ fn running(task: &Task, claim: &Claim, facts: &Facts<'_>) -> Explanation {
         causes.push(because("the agent is at work"));
     }
     commands.push(format!("multica task cancel {}", task.name()));
-    Explanation { sentence, since: None, causes, ends_when: Some(ends_when), commands }
+    Explanation { sentence, since: None, causes, ends_when: Some(ends_when), advice: Vec::new(), commands }
 }
 
 fn ended(task: &Task, outcome: &Outcome, claim: Option<&Claim>, facts: &Facts<'_>) -> Explanation {
     let name = task.name();
-    let mut causes = Vec::new();
-    let mut commands = Vec::new();
+    let (mut causes, mut advice, mut commands) = (Vec::new(), Vec::new(), Vec::new());
     let sentence = match outcome {
         Outcome::Completed { .. } => format!("{name} is completed"),
         Outcome::Cancelled { reason: None } => format!("{name} was cancelled"),
         Outcome::Cancelled { reason: Some(code) } => format!("{name} was cancelled: {}", words(code)),
         Outcome::Failed { reason, .. } => {
             if let Some(known) = failure::find(reason) {
-                causes.push(because(known.next_step));
+                advice.push(known.next_step.to_owned());
             }
+            commands.push(format!("multica task logs {name}"));
             format!("{name} failed: {}", words(reason))
         }
     };
@@ -379,7 +381,7 @@ fn ended(task: &Task, outcome: &Outcome, claim: Option<&Claim>, facts: &Facts<'_
     }
     let holds = facts.directory.is_some_and(|directory| directory.is_held_by(task.id));
     if !holds {
-        return Explanation { sentence, since: None, causes, ends_when: None, commands };
+        return Explanation { sentence, since: None, causes, ends_when: None, advice, commands };
     }
     let link = claim.and_then(|claim| claim.directory).map(|id| directory_link(id, facts));
     let label = link.as_ref().map_or_else(|| "its directory".to_owned(), |link| link.label.clone());
@@ -393,7 +395,7 @@ fn ended(task: &Task, outcome: &Outcome, claim: Option<&Claim>, facts: &Facts<'_
     }
     let ends_when =
         Some("the process tree is empty and the place in order; then the next in line goes on".to_owned());
-    Explanation { sentence, since: None, causes, ends_when, commands }
+    Explanation { sentence, since: None, causes, ends_when, advice, commands }
 }
 
 fn words(code: &str) -> String {

@@ -28,6 +28,18 @@ pub enum Status {
 }
 
 impl Status {
+    /// All of them, in the order of a task's life.
+    pub const ALL: [Self; 8] = [
+        Self::Deferred,
+        Self::Queued,
+        Self::Dispatched,
+        Self::WaitingLocalDirectory,
+        Self::Running,
+        Self::Completed,
+        Self::Failed,
+        Self::Cancelled,
+    ];
+
     /// The status as it stands on the wire.
     #[must_use]
     pub const fn name(self) -> &'static str {

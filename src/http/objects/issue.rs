@@ -28,7 +28,7 @@ pub async fn issues(
 /// # Errors
 /// `not_found`; see [`load`].
 pub async fn issue(app: &App, workspace: WorkspaceId, id: IssueId) -> Result<Loaded<Issue>, ApiError> {
-    issues(app, workspace, &[id]).await?.pop().ok_or(ApiError::NotFound("issue"))
+    issues(app, workspace, &[id]).await?.pop().ok_or_else(|| ApiError::unknown("issue", id))
 }
 
 /// Issues as the API shows them.

@@ -31,7 +31,7 @@ pub async fn projects(
 /// # Errors
 /// `not_found`; see [`load`].
 pub async fn project(app: &App, workspace: WorkspaceId, id: ProjectId) -> Result<Loaded<Project>, ApiError> {
-    projects(app, workspace, &[id]).await?.pop().ok_or(ApiError::NotFound("project"))
+    projects(app, workspace, &[id]).await?.pop().ok_or_else(|| ApiError::unknown("project", id))
 }
 
 /// Projects as the API shows them.
@@ -86,7 +86,7 @@ pub fn one_resource(
     project: &Loaded<Project>,
     id: ResourceId,
 ) -> Result<api::Resource, ApiError> {
-    let resource = project.state.resource(id).ok_or(ApiError::NotFound("resource"))?;
+    let resource = project.state.resource(id).ok_or_else(|| ApiError::unknown("resource", id))?;
     Ok(resource_value(workspace, project, resource))
 }
 

@@ -30,7 +30,7 @@ pub async fn tasks(app: &App, workspace: WorkspaceId, ids: &[TaskId]) -> Result<
 /// # Errors
 /// `not_found`; see [`load`].
 pub async fn task(app: &App, workspace: WorkspaceId, id: TaskId) -> Result<Loaded<Task>, ApiError> {
-    tasks(app, workspace, &[id]).await?.pop().ok_or(ApiError::NotFound("task"))
+    tasks(app, workspace, &[id]).await?.pop().ok_or_else(|| ApiError::unknown("task", id))
 }
 
 /// Tasks as the API shows them, with what parked ones wait for.

@@ -61,7 +61,7 @@ async fn shown(app: &App, workspace: WorkspaceId, ids: &[AgentId]) -> Result<Vec
 }
 
 async fn one(app: &App, workspace: WorkspaceId, id: AgentId) -> Result<Value, ApiError> {
-    shown(app, workspace, &[id]).await?.pop().ok_or(ApiError::NotFound("agent"))
+    shown(app, workspace, &[id]).await?.pop().ok_or_else(|| ApiError::unknown("agent", id))
 }
 
 /// `GET /api/agents/{id}`.
@@ -149,7 +149,7 @@ pub async fn archive(
     let agent: AgentId = id(&path, "id")?;
     let row = agent_roster::of(&app.store, &app.registry, call.who.workspace, agent)
         .await?
-        .ok_or(ApiError::NotFound("agent"))?;
+        .ok_or_else(|| ApiError::unknown("agent", agent))?;
     if row.owner != user {
         call.who.must_be(Role::Admin)?;
     }

@@ -116,7 +116,7 @@ async fn assignments(app: &App, who: &Identity, done: &Committed) -> Result<Vec<
             // A claim that was taken back since isn't in a repeated answer any more.
             Ok(assignment) => tasks.extend(assignment),
             // It stays so however often it is asked for: the others of this claim must not wait for it.
-            Err(error @ (ApiError::NotFound(_) | ApiError::Unfoldable { .. })) => {
+            Err(error @ (ApiError::NotFound(_) | ApiError::Unknown { .. } | ApiError::Unfoldable { .. })) => {
                 let chain = crate::kernel::error_chain::Chain(&error).to_string();
                 tracing::error!(task = %task, error = %chain, "a claimed task's assignment can't be built");
             }

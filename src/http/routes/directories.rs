@@ -34,7 +34,7 @@ pub async fn get(
     let found = directory_queue::of(&app.store, &app.registry, wanted)
         .await?
         .filter(|found| found.workspace == who.workspace)
-        .ok_or(ApiError::NotFound("directory"))?;
+        .ok_or_else(|| ApiError::unknown("directory", wanted))?;
     values(&app, &who, &[found]).await?.pop().map(Json).ok_or(ApiError::NotFound("directory"))
 }
 

@@ -7,10 +7,11 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{description, id, optional_id, said, title};
+use super::{description, id, one_of, optional_id, said, title};
 use crate::app::issue_write::{IssueComment, IssueCreate, IssueUpdate};
 use crate::app::task_queue::{IssueRerun, NewRun};
 use crate::domain::Refusal;
+use crate::domain::issue::state::STATUSES;
 use crate::domain::issue::{Assignee, Author};
 use crate::domain::task::Trigger;
 use crate::http::App;
@@ -40,8 +41,10 @@ pub async fn list(
     who: Identity,
     Query(filter): Query<Filter>,
 ) -> Result<Json<Value>, ApiError> {
+    let status = filter.status.filter(|status| !status.is_empty());
+    status.as_deref().map(|status| one_of(status, &STATUSES, "status")).transpose()?;
     let wanted = issue_board::Wanted {
-        status: filter.status,
+        status,
         project: optional_id(filter.project_id.as_deref(), "project_id")?,
         assignee: optional_id(filter.assignee_id.as_deref(), "assignee_id")?,
         limit: i64::from(filter.limit.unwrap_or(200).clamp(1, 1_000)),
@@ -61,9 +64,19 @@ pub async fn named(app: &App, workspace: WorkspaceId, reference: &str) -> Result
     if let Ok(id) = reference.parse() {
         return Ok(id);
     }
-    issue_board::by_key(&app.store, &app.registry, workspace, reference)
-        .await?
-        .ok_or(ApiError::NotFound("issue"))
+    let by_key = |key: String| async move {
+        issue_board::by_key(&app.store, &app.registry, workspace, &key).await
+    };
+    if let Some(found) = by_key(reference.to_owned()).await? {
+        return Ok(found);
+    }
+    let near = match reference.split_once('#') {
+        Some((key, _)) if by_key(key.to_owned()).await?.is_some() => {
+            format!("That names a task; its issue is {key}.")
+        }
+        _ => String::new(),
+    };
+    Err(ApiError::Unknown { kind: "issue", reference: reference.to_owned(), near })
 }
 
 /// [`named`], for routes that don't load the issue themselves.
@@ -354,7 +367,7 @@ pub async fn rerun(
             (agent, last.first().map(|found| found.row.id))
         }
         (None, Some(Assignee::Member(_)) | None) => {
-            return Err(ApiError::field("task_id", "the issue isn't assigned to an agent: name a run"));
+            return Err(ApiError::field("task_id", "the issue isn't assigned to an agent: assign it first, or name an earlier task of it in `task_id`"));
         }
     };
     let trigger = of.map_or(Trigger::Assignment, |of| Trigger::Rerun { of });

@@ -101,6 +101,18 @@ pub fn optional_id<T: FromStr>(text: Option<&str>, field: &str) -> Result<Option
     text.filter(|text| !text.is_empty()).map(|text| id(text, field)).transpose()
 }
 
+/// A word that has to be one of those that there are.
+///
+/// # Errors
+/// `invalid_field` with all of them.
+pub fn one_of<'a>(word: &'a str, known: &[&str], field: &str) -> Result<&'a str, ApiError> {
+    if known.contains(&word) {
+        return Ok(word);
+    }
+    let head = crate::kernel::text::head(word, 40);
+    Err(ApiError::field(field, format!("`{head}` is no {field}; there are {}", known.join(", "))))
+}
+
 /// A text that has to say something, bounded.
 ///
 /// # Errors

@@ -7,10 +7,11 @@ use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{description, id, said, title};
+use super::{description, id, one_of, said, title};
 use crate::app::daemon_write::DaemonWrite;
 use crate::app::project_write::ProjectWrite;
 use crate::domain::daemon::{DaemonCommand, ProbeOutcome};
+use crate::domain::project::state::{PRIORITIES, STATUSES};
 use crate::domain::project::{NewResource, Project, ProjectCommand};
 use crate::domain::resource::{self, MachineFacts};
 use crate::domain::{NewContent, Refusal, RefusalKind};
@@ -40,7 +41,11 @@ pub async fn list(
     who: Identity,
     Query(filter): Query<Filter>,
 ) -> Result<Json<Value>, ApiError> {
-    let (status, priority) = (filter.status.as_deref(), filter.priority.as_deref());
+    let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+    let (status, priority) = (given(&filter.status), given(&filter.priority));
+    status.as_deref().map(|status| one_of(status, &STATUSES, "status")).transpose()?;
+    priority.as_deref().map(|priority| one_of(priority, &PRIORITIES, "priority")).transpose()?;
+    let (status, priority) = (status.as_deref(), priority.as_deref());
     let ids = project_resources::ids(&app.store, &app.registry, who.workspace, status, priority).await?;
     let loaded = projects(&app, who.workspace, &ids).await?;
     let values = project_values(&app, who.workspace, &loaded).await?;

@@ -6,7 +6,7 @@ use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{id, issues, optional_id};
+use super::{id, issues, one_of, optional_id};
 use crate::app::task_cancel::TaskCancel;
 use crate::domain::directory;
 use crate::domain::task::{Status, TaskEvent};
@@ -18,7 +18,7 @@ use crate::http::error::ApiError;
 use crate::http::idempotency::{Call, at};
 use crate::http::objects::task::{task, task_values, tasks};
 use crate::kernel::ids::{AgentId, DirectoryId, TaskId, WorkspaceId};
-use crate::readmodel::{activity, agent_roster, task_status};
+use crate::readmodel::{activity, agent_roster, issue_board, task_status};
 use crate::store::{read, transcript};
 use crate::wire::api;
 
@@ -45,7 +45,7 @@ pub async fn list(
     Query(filter): Query<Filter>,
 ) -> Result<Json<Value>, ApiError> {
     let statuses = match (&filter.status, filter.active) {
-        (Some(status), _) => status.split(',').map(str::to_owned).collect(),
+        (Some(status), _) => statuses(status)?,
         (None, true) => ACTIVE.iter().map(|status| status.name().to_owned()).collect(),
         (None, false) => Vec::new(),
     };
@@ -106,7 +106,7 @@ pub async fn of_agent(
 ) -> Result<Json<Vec<api::Task>>, ApiError> {
     let agent: AgentId = id(&path, "id")?;
     let known = agent_roster::of(&app.store, &app.registry, who.workspace, agent).await?;
-    known.ok_or(ApiError::NotFound("agent"))?;
+    known.ok_or_else(|| ApiError::unknown("agent", agent))?;
     let wanted = task_status::Wanted { agent: Some(agent.0), limit: 1_000, ..task_status::Wanted::default() };
     Ok(Json(listed(&app, who.workspace, &wanted).await?))
 }
@@ -124,7 +124,41 @@ pub async fn named(app: &App, workspace: WorkspaceId, reference: &str) -> Result
         let matches = found.iter().map(|found| format!("{} {}", found.row.name, found.row.id)).collect();
         return Err(ApiError::Ambiguous { matches });
     }
-    found.pop().map(|found| found.row.id).ok_or(ApiError::NotFound("task"))
+    match found.pop() {
+        Some(found) => Ok(found.row.id),
+        None => Err(ApiError::Unknown {
+            kind: "task",
+            reference: reference.to_owned(),
+            near: near(app, workspace, reference).await?,
+        }),
+    }
+}
+
+/// The tasks that a wrong reference may have meant: those of the issue that it begins with.
+async fn near(app: &App, workspace: WorkspaceId, reference: &str) -> Result<String, ApiError> {
+    const NAMED: usize = 5;
+    let key = reference.split('#').next().unwrap_or_default();
+    let Some(issue) = issue_board::by_key(&app.store, &app.registry, workspace, key).await? else {
+        return Ok(String::new());
+    };
+    let wanted =
+        task_status::Wanted { issue: Some(issue.0), limit: 1_000, ..task_status::Wanted::default() };
+    let found = task_status::list(&app.store, &app.registry, workspace, &wanted).await?;
+    let names: Vec<&str> = found.iter().take(NAMED).map(|found| found.row.name.as_str()).collect();
+    Ok(match names.as_slice() {
+        [] => format!("The issue {key} has no task yet."),
+        [one] => format!("The issue {key} has the task {one}."),
+        [newest, ..] => {
+            let more = if found.len() > NAMED { ", …" } else { "" };
+            format!("The newest task of the issue {key} is {newest}; there are {}{more}.", names.join(", "))
+        }
+    })
+}
+
+/// Statuses out of a query, each one that a task can have.
+fn statuses(text: &str) -> Result<Vec<String>, ApiError> {
+    let known: Vec<&str> = Status::ALL.iter().map(|status| status.name()).collect();
+    text.split(',').filter(|one| !one.is_empty()).map(|one| one_of(one, &known, "status").map(str::to_owned)).collect()
 }
 
 /// One task as the API shows it.
@@ -133,7 +167,7 @@ pub async fn named(app: &App, workspace: WorkspaceId, reference: &str) -> Result
 /// `not_found`.
 pub async fn shown(app: &App, workspace: WorkspaceId, id: TaskId) -> Result<api::Task, ApiError> {
     let loaded = task(app, workspace, id).await?;
-    task_values(app, workspace, &[loaded]).await?.pop().ok_or(ApiError::NotFound("task"))
+    task_values(app, workspace, &[loaded]).await?.pop().ok_or_else(|| ApiError::unknown("task", id))
 }
 
 /// `GET /api/tasks/{ref}`.

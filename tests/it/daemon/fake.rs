@@ -18,7 +18,7 @@ use crate::support::waiting::{eventually, pace};
 
 pub const WORKSPACE: &str = "0190aaaa-0000-7000-8000-000000000001";
 pub const RUNTIME: &str = "0190aaaa-0000-7000-8000-000000000002";
-const LIMITS: &str = r#"{"claim_poll":200,"order_poll":100,"heartbeat":200,"report_retry_first":10,
+pub const LIMITS: &str = r#"{"claim_poll":200,"order_poll":100,"heartbeat":200,"report_retry_first":10,
     "report_retry_max":100,"kill_grace":300,"transcript_drain":300,"lock_wait":100,"lock_retry":50,"transcript_flush":20,"http_timeout":5000}"#;
 
 #[derive(Default)]
@@ -33,6 +33,7 @@ struct Inner {
     failures: HashMap<String, (u16, u32)>,
     refusals: HashMap<String, (u16, &'static str)>,
     silent: HashSet<String>,
+    slow: HashMap<String, Duration>,
     assignments: HashMap<String, Value>,
     largest: HashMap<String, usize>,
     queue: bool,
@@ -139,6 +140,11 @@ impl Fake {
     /// Never answers calls of a path.
     pub fn silence(&self, path: &str) {
         self.lock().silent.insert(path.to_owned());
+    }
+
+    /// Takes its time with every call of a path.
+    pub fn slow(&self, path: &str, by: Duration) {
+        self.lock().slow.insert(path.to_owned(), by);
     }
 
     /// Gives an order, and says its position.
@@ -289,6 +295,10 @@ async fn answer(
     let (status, answer) = fake.respond(&method, uri.path(), query, &key, &body);
     if fake.lock().silent.contains(uri.path()) {
         std::future::pending::<()>().await;
+    }
+    let slow = fake.lock().slow.get(uri.path()).copied();
+    if let Some(by) = slow {
+        pace(by).await;
     }
     let idle = answer["tasks"] == json!([]) || answer["orders"] == json!([]);
     if idle && status == 200 {

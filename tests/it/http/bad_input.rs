@@ -73,11 +73,46 @@ async fn numbers_out_of_bounds_are_refused_and_large_ones_cut() {
     for path in ["/api/me?at_least=x", "/api/tasks?project_id=x", "/api/me?workspace_id=x"] {
         assert_eq!(served.get(path).await.problem(400), "invalid_field", "{path}");
     }
+    // An empty list would look like there being nothing: what can't be is named, with what can.
+    for (path, named) in [
+        ("/api/tasks?status=running,bogus", "waiting_local_directory"),
+        ("/api/issues?status=bogus", "in_review"),
+        ("/api/projects?status=bogus", "planned"),
+        ("/api/projects?priority=bogus", "urgent"),
+        ("/api/feed?type=bogus", "task"),
+        ("/api/feed?type=task.bogus", "task.started"),
+        ("/api/feed?project=bogus", "project"),
+    ] {
+        let answer = served.get(path).await;
+        assert!(answer.body["error"].as_str().unwrap_or_default().contains(named), "{path}: {}", answer.body);
+        assert_eq!(answer.problem(400), "invalid_field", "{path}");
+    }
+    let nobody = "0190aaaa-0000-7000-8000-00000000ffff";
+    for kind in ["task", "project", "agent", "directory"] {
+        let answer = served.get(&format!("/api/feed?{kind}={nobody}")).await;
+        assert!(answer.body["error"].as_str().unwrap_or_default().contains(nobody), "{}", answer.body);
+        assert_eq!(answer.problem(404), "not_found", "{kind}");
+    }
+    scene.issue("One").await;
+    for (path, named) in [
+        ("/api/tasks/abc", "`abc`"),
+        ("/api/tasks/LOCA-1", "LOCA-1#1"),
+        ("/api/tasks/loca-1%239/explain", "LOCA-1#1"),
+        ("/api/tasks/LOCA-77%231", "`LOCA-77#1`"),
+        ("/api/issues/foo", "`foo`"),
+        ("/api/issues/LOCA-1%231", "its issue is LOCA-1"),
+    ] {
+        let answer = served.get(path).await;
+        let said = format!("{} {}", answer.body["error"], answer.body["next_step"]);
+        assert!(said.contains(named), "{path}: {said}");
+        assert_eq!(answer.problem(404), "not_found", "{path}");
+    }
+    assert!(served.get("/api/feed?task=LOCA-1%231&last=3").await.is(200)["entries"][0].is_object());
     for (path, key) in [
         ("/api/tasks?limit=0", "tasks"),
         ("/api/tasks?limit=4000000000", "tasks"),
         ("/api/issues?offset=4000000000", "issues"),
-        ("/api/tasks?status=nonsense,%00", "tasks"),
+        ("/api/tasks?status=%00,running", "tasks"),
         ("/api/feed?after=9223372036854775807", "entries"),
         ("/api/feed?after=-7", "entries"),
         ("/api/feed?task=%00&type=%00", "entries"),
