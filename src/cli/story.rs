@@ -52,7 +52,11 @@ pub fn told(entries: &[Entry]) -> String {
 fn story_line(entry: &Entry, recorded: Option<Timestamp>, who: usize) -> String {
     let clock = recorded.map_or_else(|| entry.recorded_at.clone(), clock);
     let name = actor(entry);
-    let mut line = format!("{clock:12}  {DIM}{name:who$}{DIM:#}  {}", plain_line(&entry.text));
+    let mut line = format!("{clock:12}  {DIM}{name:who$}{DIM:#}  {}", without(&name, &plain_line(&entry.text)));
+    // A promotion is told by whoever released the directory: that clock says nothing of this task.
+    if entry.event_type.ends_with(".promoted") {
+        return line;
+    }
     if let (Some(recorded), Ok(occurred)) = (recorded, entry.occurred_at.parse::<Timestamp>()) {
         let apart = (recorded.as_nanosecond() - occurred.as_nanosecond()) / 1_000_000;
         if apart.abs() > SAME_MOMENT_MS || entry.actor.kind == "daemon" {
@@ -81,8 +85,14 @@ pub fn feed_line(entry: &Entry) -> String {
         "{DIM}{:>7}{DIM:#}  {clock}  {DIM}{}{DIM:#}  {}",
         entry.position,
         actor(entry),
-        plain_line(&entry.text)
+        without(&actor(entry), &plain_line(&entry.text))
     )
+}
+
+/// A sentence without the actor that stands before it already.
+fn without(actor: &str, sentence: &str) -> String {
+    let rest = sentence.strip_prefix(actor).and_then(|rest| rest.strip_prefix(' '));
+    rest.filter(|rest| !rest.is_empty()).unwrap_or(sentence).to_owned()
 }
 
 fn actor(entry: &Entry) -> String {
@@ -112,7 +122,7 @@ pub fn explained(out: &Out, answer: &Explanation) -> String {
     let mut lines = vec![format!("{BOLD}{}{BOLD:#}", plain_line(&answer.sentence))];
     if let Some(since) = answer.since {
         let ago = out.since(Some(since));
-        lines.push(format!("{DIM}{}, since {since} ({ago}){DIM:#}", answer.status));
+        lines.push(format!("{DIM}{}, since {} ({ago}){DIM:#}", answer.status, since.strftime("%F %H:%M:%S UTC")));
     }
     if let Some(detail) = &answer.detail {
         lines.push("\nThe last it said:".to_owned());
@@ -188,7 +198,7 @@ mod tests {
         ]);
         let plain = anstream::adapter::strip_str(&story).to_string();
         let expected = "Friday, 1 May 2026 (UTC)\n\
-            12:00:00.200  Ada     Ada queued it.\n\
+            12:00:00.200  Ada     queued it.\n\
             12:00:04.000  forge   It started.  [on the machine 12:00:01.000]\n\
             \n\
             Saturday, 2 May 2026 (UTC)\n\

@@ -188,10 +188,10 @@ async fn in_place(
     })?;
     let Inspected::Usable { path, real_path, real_path_bytes, device, inode, boot_id, owner, .. } = found
     else {
-        let Inspected::Refused { code, failure_reason, sentence, next_step } = found else {
+        let Inspected::Refused { failure_reason, sentence, next_step, .. } = found else {
             return Ok(Next::Forget);
         };
-        return Err(Unfit { reason: failure_reason, sentence: format!("{sentence} ({code}). {next_step}") });
+        return Err(Unfit { reason: failure_reason, sentence: format!("{sentence}. {next_step}") });
     };
     let directory = DirectoryId::of(assignment.workspace_id, daemon.machine, &real_path_bytes);
     let label = label(resource, &real_path);

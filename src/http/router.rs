@@ -29,6 +29,7 @@ pub fn router(app: App) -> Router {
         .layer(CatchPanicLayer::custom(limits::panicked))
         .layer(from_fn_with_state(app.clone(), limits::bound))
         .layer(from_fn_with_state(app.clone(), hosts::check))
+        .layer(from_fn(pages::for_browsers))
         .layer(from_fn(limits::secure))
         .with_state(app)
 }

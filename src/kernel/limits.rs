@@ -188,6 +188,8 @@ pub struct Limits {
     pub transcript_batch: usize,
     /// Largest text of one transcript message, bytes: escaped, it must still fit a request.
     pub message_bytes: usize,
+    /// Longest title, characters: it stands in lists and sentences.
+    pub title_characters: usize,
     /// Lines of a run's last words that are shown where only their gist is wanted.
     pub excerpt_lines: usize,
     /// Longest of those lines, bytes.
@@ -279,6 +281,7 @@ impl Default for Limits {
             frame_batch: 64,
             transcript_batch: 1_000,
             message_bytes: 256 * 1_024,
+            title_characters: 500,
             excerpt_lines: 5,
             excerpt_line_bytes: 400,
             prompt_argument_bytes: 128 * 1_024,

@@ -4,8 +4,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use uuid::Uuid;
+
 use super::found::{Found, several};
 use super::{ReadModelError, Registry, access, agent_roster, runtime_presence, task_status};
+use crate::domain::daemon::DaemonEvent;
 use crate::domain::directory::DirectoryEvent;
 use crate::domain::issue::IssueEvent;
 use crate::domain::sentence::{self, Names};
@@ -15,7 +18,7 @@ use crate::fold::directory_queue::{self, DirectoryRow};
 use crate::fold::issue_board::{self, IssueRow};
 use crate::fold::project_resources::{self, ProjectRow};
 use crate::fold::task_status::TaskRow;
-use crate::kernel::ids::{AgentId, ContentId, DirectoryId, IssueId, ProjectId, TaskId, UserId, WorkspaceId};
+use crate::kernel::ids::{AgentId, ContentId, DirectoryId, IssueId, ProjectId, RuntimeId, StreamId, TaskId, UserId, WorkspaceId};
 use crate::store::{Store, read};
 use crate::wire::feed::{ActorName, Entry, Link, StreamName};
 
@@ -44,6 +47,7 @@ pub struct Called {
     projects: BTreeMap<ProjectId, String>,
     directories: BTreeMap<DirectoryId, String>,
     daemons: BTreeMap<String, String>,
+    machines: BTreeMap<Uuid, String>,
     members: BTreeMap<UserId, String>,
     contents: BTreeMap<ContentId, String>,
 }
@@ -72,6 +76,9 @@ impl Names for Called {
     }
     fn content(&self, id: ContentId) -> Option<String> {
         self.contents.get(&id).cloned()
+    }
+    fn machine(&self, stream: Uuid) -> Option<String> {
+        self.machines.get(&stream).cloned()
     }
 }
 
@@ -160,6 +167,9 @@ impl Called {
         let agents = agent_roster::of_workspace(store, registry, workspace, true).await?;
         self.agents.extend(agents.into_iter().map(|found| (found.row.id, found.row.name)));
         let daemons = runtime_presence::daemons(store, registry, workspace).await?;
+        self.machines.extend(daemons.iter().map(|found| {
+            (StreamId::of_daemon(workspace, &found.row.daemon).0, found.row.device_name.clone())
+        }));
         self.daemons.extend(daemons.into_iter().map(|found| (found.row.daemon, found.row.device_name)));
         Ok(())
     }
@@ -247,13 +257,12 @@ fn tasks_of(event: &Envelope) -> Vec<TaskId> {
 
 /// Short texts that an event refers to.
 fn contents_of(event: &Envelope, into: &mut Vec<ContentId>) {
-    const SHORT: u64 = 4_096;
     let Ok(encoded) = codec::encode(&event.event) else { return };
     let Ok(data) = serde_json::from_str::<serde_json::Value>(&encoded.data) else { return };
     let Some(members) = data.as_object() else { return };
     for value in members.values() {
         if let Ok(reference) = serde_json::from_value::<ContentRef>(value.clone())
-            && reference.bytes <= SHORT
+            && reference.bytes <= sentence::QUOTED_BYTES
         {
             into.push(reference.id);
         }
@@ -275,6 +284,25 @@ const fn via(via: Via) -> &'static str {
 #[must_use]
 pub fn concerns(event: &Envelope, task: TaskId) -> bool {
     task_of(event) == Some(task)
+}
+
+/// Whether a daemon's event says that it went away, came back or takes nothing more: what a task on that
+/// runtime waits for or is lost by.
+#[must_use]
+pub fn is_presence(event: &Envelope, runtime: RuntimeId) -> bool {
+    match &event.event {
+        Event::Daemon(DaemonEvent::RuntimeWentOffline(e) | DaemonEvent::RuntimeCameBack(e)) => {
+            e.runtime == runtime
+        }
+        Event::Daemon(event) => matches!(
+            event,
+            DaemonEvent::Registered(_)
+                | DaemonEvent::DeclaredDead(_)
+                | DaemonEvent::DrainStarted(_)
+                | DaemonEvent::Deregistered(_)
+        ),
+        _ => false,
+    }
 }
 
 /// The task that an event is about.

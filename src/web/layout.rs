@@ -54,7 +54,7 @@ fn head(title: &str) -> Markup {
             meta charset="utf-8";
             meta name="viewport" content="width=device-width, initial-scale=1";
             title { (title) " · multica" }
-            link rel="icon" href="data:,";
+            link rel="icon" type="image/svg+xml" href="/assets/icon.svg";
             link rel="stylesheet" href="/assets/app.css";
         }
     }

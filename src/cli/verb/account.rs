@@ -65,11 +65,17 @@ pub enum ConfigVerb {
     Show,
     /// Changes one.
     Set {
-        /// server_url, workspace_id, device_name, workspaces_root, …
+        /// What to change.
+        #[arg(value_parser = keys())]
         key: String,
         /// Text, or JSON.
         value: String,
     },
+}
+
+/// The keys that this build reads, for help and completion.
+fn keys() -> PossibleValuesParser {
+    PossibleValuesParser::new(KEYS.map(|(key, _)| key))
 }
 
 pub async fn login(session: &Session, args: LoginArgs) -> Result<(), CliError> {

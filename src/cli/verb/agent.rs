@@ -16,6 +16,7 @@ pub enum AgentVerb {
     /// Lists the agents.
     List,
     /// Shows an agent.
+    #[command(visible_alias = "show")]
     Get {
         /// Id, four or more characters of it, or the name.
         agent: String,
@@ -33,8 +34,8 @@ pub struct Create {
     /// Its name.
     #[arg(long)]
     name: String,
-    /// claude, codex, opencode, or command for any program.
-    #[arg(long)]
+    /// Whose agent it is; command is for any program.
+    #[arg(long, value_parser = ["claude", "codex", "opencode", "command"])]
     provider: String,
     /// The daemon on whose machine it runs; any that has the provider otherwise.
     #[arg(long, value_name = "ID")]

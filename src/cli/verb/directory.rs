@@ -15,6 +15,7 @@ pub enum DirectoryVerb {
     /// Lists the directories, who works in them, and who waits.
     List,
     /// Shows one directory's holder and queue.
+    #[command(visible_alias = "get")]
     Show {
         /// Id, four or more characters of it, or its label.
         directory: String,

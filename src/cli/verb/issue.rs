@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -11,6 +12,7 @@ use crate::cli::output::{items, read, text};
 use crate::cli::session::Session;
 use crate::client::api::{Call, segment};
 use crate::client::http::method::PUT;
+use crate::domain::issue::state::STATUSES;
 use crate::wire::api::{Comment, Issue, Task};
 
 /// The verbs.
@@ -24,10 +26,11 @@ pub enum IssueVerb {
         #[arg(long)]
         project: Option<String>,
         /// Only those with a status.
-        #[arg(long)]
+        #[arg(long, value_parser = statuses())]
         status: Option<String>,
     },
     /// Shows an issue and its tasks.
+    #[command(visible_alias = "show")]
     Get {
         /// KEY-n, or the id.
         issue: String,
@@ -36,7 +39,8 @@ pub enum IssueVerb {
     Status {
         /// KEY-n, or the id.
         issue: String,
-        /// backlog, todo, in_progress, in_review, done, blocked, cancelled.
+        /// The new one.
+        #[arg(value_parser = statuses())]
         status: String,
     },
     /// Sets the assignee; an agent starts on it.
@@ -58,6 +62,11 @@ pub enum IssueVerb {
     /// Comments.
     #[command(subcommand)]
     Comment(CommentVerb),
+}
+
+/// The statuses of issues, for help and completion.
+fn statuses() -> PossibleValuesParser {
+    PossibleValuesParser::new(STATUSES)
 }
 
 /// `issue create`.
@@ -82,7 +91,7 @@ pub struct Create {
     #[arg(long)]
     priority: Option<String>,
     /// todo unless said otherwise; backlog starts nothing.
-    #[arg(long)]
+    #[arg(long, value_parser = statuses())]
     status: Option<String>,
 }
 
@@ -164,15 +173,33 @@ async fn list(session: &Session, project: Option<String>, status: Option<String>
     }
     let issues: Vec<Issue> = read(&answer["issues"])?;
     let names = Names::load(session, issues.first()).await?;
+    let last = last_tasks(session, issues.first()).await?;
     let rows = issues
         .into_iter()
         .map(|issue| {
             let (assignee, changed) = (names.assignee(&issue), session.out.since(issue.updated_at));
-            vec![issue.identifier, issue.title, issue.status, issue.priority, assignee, changed]
+            let task = last.get(&issue.id.0).cloned().unwrap_or_default();
+            vec![issue.identifier, issue.title, issue.status, issue.priority, assignee, task, changed]
         })
         .collect();
-    let headers = ["key", "title", "status", "priority", "assignee", "changed"];
+    let headers = ["key", "title", "status", "priority", "assignee", "last task", "changed"];
     session.out.list(&answer, &headers, rows, "No issue yet: `multica issue create --title T`.")
+}
+
+/// What the newest task of each issue is: an issue's own status is set by people and agents.
+async fn last_tasks(session: &Session, issue: Option<&Issue>) -> Result<BTreeMap<Uuid, String>, CliError> {
+    let mut last = BTreeMap::new();
+    if issue.is_none() {
+        return Ok(last);
+    }
+    let answer = session.call(Call::get("/api/tasks").query("limit", 1_000)).await?;
+    let tasks: Vec<Task> = read(&answer["tasks"])?;
+    for task in tasks {
+        // Newest first.
+        let run = task.name.rsplit_once('#').map_or("", |(_, run)| run);
+        last.entry(task.issue_id.0).or_insert_with(|| format!("#{run} {}", task.status));
+    }
+    Ok(last)
 }
 
 async fn get(session: &Session, reference: &str) -> Result<(), CliError> {

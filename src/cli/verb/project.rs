@@ -29,6 +29,7 @@ pub enum ProjectVerb {
     /// Lists the projects.
     List,
     /// Shows a project and its resources.
+    #[command(visible_alias = "show")]
     Get {
         /// Id, four or more characters of it, or the exact title.
         project: String,

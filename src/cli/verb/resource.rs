@@ -178,13 +178,22 @@ async fn list(session: &Session, project: &str) -> Result<(), CliError> {
                 resource.resource_type.clone(),
                 resource.label.clone().unwrap_or_default(),
                 place(&resource),
-                said("execution_mode"),
+                mode(&resource),
                 short(&said("daemon_id")),
             ]
         })
         .collect();
     let headers = ["id", "type", "label", "place", "mode", "daemon"];
     session.out.list(&answer["resources"], &headers, rows, "Nothing is attached to this project.")
+}
+
+/// How tasks work in a directory: what isn't said is the default.
+fn mode(resource: &Resource) -> String {
+    let said = text(&Value::Object(resource.resource_ref.clone()), "execution_mode");
+    match resource.resource_type.as_str() {
+        "local_directory" if said.is_empty() => "in_place".to_owned(),
+        _ => said,
+    }
 }
 
 async fn update(

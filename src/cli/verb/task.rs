@@ -26,6 +26,7 @@ pub enum TaskVerb {
     /// Lists the tasks that aren't over.
     List(List),
     /// Shows a task.
+    #[command(visible_alias = "get")]
     Show {
         /// KEY-n#run, or the id or a part of it.
         task: String,
@@ -168,6 +169,9 @@ fn waiting(task: &Task) -> String {
     let mut told = waiting.label.clone();
     if let Some(holder) = &waiting.holder_name {
         told.push_str(&format!(", held by {holder}"));
+    }
+    if waiting.because == "foreign_lock" {
+        told.push_str(", locked by another program");
     }
     if waiting.place > 0 {
         told.push_str(&format!(" (place {})", waiting.place));

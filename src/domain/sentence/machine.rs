@@ -1,5 +1,7 @@
 //! Sentences of the installation, daemons and directories.
 
+use uuid::Uuid;
+
 use super::{Writer, count, list};
 use crate::domain::daemon::{DaemonEvent, ProbeOutcome};
 use crate::domain::directory::DirectoryEvent;
@@ -32,10 +34,13 @@ pub(super) fn operation(event: &OperationEvent) -> String {
     }
 }
 
-pub(super) fn daemon(w: &mut Writer<'_>, actor: &str, event: &DaemonEvent) -> String {
+pub(super) fn daemon(w: &mut Writer<'_>, actor: &str, stream: Uuid, event: &DaemonEvent) -> String {
+    let of = w.names.machine(stream).map(|name| format!(" of {name}")).unwrap_or_default();
     match event {
         DaemonEvent::Registered(e) => {
-            let name = w.names.daemon(&e.daemon).unwrap_or_else(|| e.device_name.clone());
+            // As it was called then: the event knows.
+            let known = Some(e.device_name.clone()).filter(|name| !name.is_empty());
+            let name = known.or_else(|| w.names.daemon(&e.daemon)).unwrap_or_else(|| e.daemon.clone());
             let daemon = w.link("daemon", e.daemon.clone(), Some(name));
             format!("the daemon on {daemon} registered (version {}, {})", e.cli_version, e.os)
         }
@@ -48,16 +53,16 @@ pub(super) fn daemon(w: &mut Writer<'_>, actor: &str, event: &DaemonEvent) -> St
             format!("{actor} declared what it can do: {}", list(&all))
         }
         DaemonEvent::RuntimeWentOffline(e) => match e.last_seen {
-            Some(seen) => format!("a runtime went offline, last seen {}", minute(seen)),
-            None => "a runtime went offline".to_owned(),
+            Some(seen) => format!("a runtime{of} went offline, last seen {}", minute(seen)),
+            None => format!("a runtime{of} went offline"),
         },
         DaemonEvent::RuntimeCameBack(e) => match e.last_seen {
-            Some(seen) => format!("a runtime is back, not seen since {}", minute(seen)),
-            None => "a runtime is back".to_owned(),
+            Some(seen) => format!("a runtime{of} is back, not seen since {}", minute(seen)),
+            None => format!("a runtime{of} is back"),
         },
         DaemonEvent::DeclaredDead(e) => match e.reason.as_str() {
-            "by_member" => format!("{actor} gave a daemon up; its running tasks are lost"),
-            _ => "a daemon was given up after it was away too long; its running tasks are lost".to_owned(),
+            "by_member" => format!("{actor} gave a daemon{of} up; its running tasks are lost"),
+            _ => format!("a daemon{of} was given up after it was away too long; its running tasks are lost"),
         },
         DaemonEvent::DrainStarted(_) => format!("{actor} takes no new tasks and waits for what runs"),
         DaemonEvent::DrainEnded(_) => format!("{actor} is done waiting for what ran"),

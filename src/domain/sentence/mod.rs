@@ -8,6 +8,8 @@
 //!
 //! Not here: who may see an entry (`http`).
 
+use uuid::Uuid;
+
 use crate::domain::{ActorKind, ContentRef, Envelope, Event};
 use crate::kernel::ids::{AgentId, ContentId, DirectoryId, IssueId, ProjectId, TaskId, UserId};
 
@@ -17,6 +19,9 @@ mod work;
 
 #[cfg(test)]
 mod tests;
+
+/// Texts of at most so many bytes are quoted in sentences: their names are looked up.
+pub const QUOTED_BYTES: u64 = 4_096;
 
 /// What people call things. Each answers none for what isn't known, erased or not to be seen.
 pub trait Names {
@@ -36,6 +41,10 @@ pub trait Names {
     fn member(&self, id: UserId) -> Option<String>;
     /// A text.
     fn content(&self, id: ContentId) -> Option<String>;
+    /// A daemon's device name, by the id of its stream.
+    fn machine(&self, _stream: Uuid) -> Option<String> {
+        None
+    }
 }
 
 /// A lookup that knows nothing: for places without a reader.
@@ -99,7 +108,7 @@ pub fn render(envelope: &Envelope, names: &dyn Names) -> Sentence {
         Event::Project(event) => work::project(&mut writer, &actor, ProjectId(envelope.stream.id), event),
         Event::Issue(event) => work::issue(&mut writer, &actor, IssueId(envelope.stream.id), event),
         Event::Agent(event) => work::agent(&mut writer, &actor, AgentId(envelope.stream.id), event),
-        Event::Daemon(event) => machine::daemon(&mut writer, &actor, event),
+        Event::Daemon(event) => machine::daemon(&mut writer, &actor, envelope.stream.id, event),
         Event::Task(event) => task::task(&mut writer, &actor, TaskId(envelope.stream.id), event),
         Event::Directory(event) => {
             machine::directory(&mut writer, &actor, DirectoryId(envelope.stream.id), event)
@@ -192,6 +201,7 @@ impl Writer<'_> {
     fn quoted(&self, reference: &ContentRef) -> String {
         match self.names.content(reference.id) {
             Some(text) => format!("\u{201c}{}\u{201d}", first_line(&text)),
+            None if reference.bytes > QUOTED_BYTES => "a text too long to stand here".to_owned(),
             None => "a text that isn't shown".to_owned(),
         }
     }

@@ -63,7 +63,7 @@ pub const CATALOGUE: &[FailureReason] = &[
     reason(
         "owner_not_allowed",
         "the directory belongs to an account that agents may not run as",
-        "Add the directory to `allowed_directories` in the daemon's config, or attach one that belongs to an ordinary account.",
+        "Allow the directory on that machine (`multica config set allowed_directories '[\"PATH\"]'`) and start its daemon anew, or attach one that belongs to an ordinary account.",
         false,
     ),
     reason(

@@ -9,9 +9,10 @@ use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::Router;
-use axum::extract::{FromRequestParts, State};
+use axum::extract::{FromRequestParts, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
 use maud::Markup;
@@ -21,7 +22,7 @@ use serde_json::{Value, json};
 
 use super::auth::Identity;
 use super::body::{Path, Query};
-use super::error::ApiError;
+use super::error::{ApiError, Told};
 use super::idempotency::Call;
 use super::routes::{agents, directories, issues, projects, tasks, workspaces};
 use super::{App, feed};
@@ -45,6 +46,8 @@ pub fn routes() -> Router<App> {
         .route("/directories", get(directories_page))
         .route("/projects", get(projects_page))
         .route("/assets/{name}", get(asset))
+        // Asked for by browsers that show something else than a page of ours.
+        .route("/favicon.ico", get(icon))
 }
 
 /// A person who reads pages.
@@ -61,17 +64,36 @@ impl<E: Into<ApiError>> From<E> for PageError {
 
 impl IntoResponse for PageError {
     fn into_response(self) -> Response {
-        if matches!(self.0, ApiError::Unauthenticated) {
-            return (StatusCode::UNAUTHORIZED, web::sign_in::needed()).into_response();
-        }
-        let shown = self.0.problem();
-        let page = web::layout::problem(&shown.title, &shown.detail, &shown.next_step);
-        // Status and headers are the API's: a 503 says when to come back, a failure is logged.
-        let (mut parts, _) = self.0.into_response().into_parts();
-        parts.headers.remove(header::CONTENT_TYPE);
-        parts.headers.remove(header::CONTENT_LENGTH);
-        (parts.status, parts.headers, page).into_response()
+        as_page(self.0.into_response())
     }
+}
+
+/// A problem as a page. Status and headers stay the API's: a 503 says when to come back, a failure is logged.
+fn as_page(response: Response) -> Response {
+    let Some(Told(told)) = response.extensions().get::<Told>().cloned() else { return response };
+    let page = match told.code.as_str() {
+        "unauthenticated" => web::sign_in::needed(),
+        _ => web::layout::problem(&told.title, &told.detail, &told.next_step),
+    };
+    let (mut parts, _) = response.into_parts();
+    parts.headers.remove(header::CONTENT_TYPE);
+    parts.headers.remove(header::CONTENT_LENGTH);
+    (parts.status, parts.headers, page).into_response()
+}
+
+/// Whoever looks at this server with a browser gets problems as pages, wherever they came from: a path that
+/// isn't there, a link without its code, a body that is too long. The API's own routes answer programs.
+pub async fn for_browsers(request: Request, next: Next) -> Response {
+    let path = request.uri().path();
+    let for_programs = path == "/health" || path == "/api" || path.starts_with("/api/");
+    let accepts = request.headers().get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    let browser = !for_programs && accepts.is_some_and(|accepted| accepted.contains("text/html"));
+    let response = next.run(request).await;
+    let problem = response
+        .headers()
+        .get(header::CONTENT_TYPE)
+        .is_some_and(|kind| kind.as_bytes() == b"application/problem+json");
+    if browser && problem { as_page(response) } else { response }
 }
 
 impl FromRequestParts<App> for Reader {
@@ -229,8 +251,12 @@ async fn projects_page(
     Ok(web::projects::page(&frame, &cards))
 }
 
+async fn icon(headers: HeaderMap) -> Result<Response, PageError> {
+    asset(headers, Path("icon.svg".to_owned())).await
+}
+
 async fn asset(headers: HeaderMap, Path(name): Path<String>) -> Result<Response, PageError> {
-    let asset = web::assets::get(&name).ok_or(ApiError::NotFound("asset"))?;
+    let asset = web::assets::get(&name).ok_or_else(|| ApiError::unknown("asset", &name))?;
     let known = headers.get(header::IF_NONE_MATCH).is_some_and(|tag| tag.as_bytes() == asset.etag.as_bytes());
     let caching = [(header::ETAG, asset.etag), (header::CACHE_CONTROL, "no-cache".to_owned())];
     if known {

@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{description, id, one_of, optional_id, said, title};
+use super::{description, id, one_of, optional_id, required_title, said, title};
 use crate::app::issue_write::{IssueComment, IssueCreate, IssueUpdate};
 use crate::app::task_queue::{IssueRerun, NewRun};
 use crate::domain::Refusal;
@@ -160,7 +160,7 @@ async fn run_of(
 /// Creates an issue; for an agent it queues the first run in the same append.
 pub async fn create(State(app): State<App>, call: Call, body: Body<NewIssue>) -> Result<Response, ApiError> {
     let asked = body.value;
-    let title = content(&app, said(&app, &asked.title, "title")?);
+    let title = required_title(&app, &asked.title)?;
     let description = description(&app, asked.description.as_deref().filter(|text| !text.is_empty()))?;
     let assignee = assignee(asked.assignee_type.as_deref(), asked.assignee_id.as_deref())?;
     let decision = IssueCreate {
@@ -367,7 +367,7 @@ pub async fn rerun(
             (agent, last.first().map(|found| found.row.id))
         }
         (None, Some(Assignee::Member(_)) | None) => {
-            return Err(ApiError::field("task_id", "the issue isn't assigned to an agent: assign it first, or name an earlier task of it in `task_id`"));
+            return Err(ApiError::field("task_id", "the issue isn't assigned to an agent: assign it to one first"));
         }
     };
     let trigger = of.map_or(Trigger::Assignment, |of| Trigger::Rerun { of });

@@ -130,7 +130,24 @@ pub fn said(app: &App, text: &str, field: &str) -> Result<String, ApiError> {
 /// # Errors
 /// `invalid_field` for one that says nothing or too much.
 pub fn title(app: &App, text: Option<&str>) -> Result<Option<NewContent>, ApiError> {
-    text.map(|text| Ok(content(app, said(app, text, "title")?))).transpose()
+    text.map(|text| required_title(app, text)).transpose()
+}
+
+/// A title: one line that fits a list.
+///
+/// # Errors
+/// `invalid_field` for one that says nothing or too much.
+pub fn required_title(app: &App, text: &str) -> Result<NewContent, ApiError> {
+    let title = said(app, text, "title")?;
+    let most = app.limits.title_characters;
+    if title.contains(['\n', '\r']) {
+        return Err(ApiError::field("title", "`title` is one line; what needs more belongs in `description`"));
+    }
+    if title.chars().count() > most {
+        let sentence = format!("`title` has more than {most} characters; put the rest in `description`");
+        return Err(ApiError::field("title", sentence));
+    }
+    Ok(content(app, title))
 }
 
 /// A description that may be left as it is.

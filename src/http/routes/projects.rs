@@ -1,5 +1,7 @@
 //! Projects and their resources.
 
+use std::collections::BTreeSet;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -7,7 +9,7 @@ use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{description, id, one_of, said, title};
+use super::{description, id, one_of, required_title, title};
 use crate::app::daemon_write::DaemonWrite;
 use crate::app::project_write::ProjectWrite;
 use crate::domain::daemon::{DaemonCommand, ProbeOutcome};
@@ -100,7 +102,7 @@ pub async fn create(
 ) -> Result<Response, ApiError> {
     call.who.user()?;
     let asked = body.value;
-    let title = content(&app, said(&app, &asked.title, "title")?);
+    let title = required_title(&app, &asked.title)?;
     let description = description(&app, asked.description.as_deref().filter(|text| !text.is_empty()))?;
     let with_resources = asked.resources.is_some();
     let mut resources = Vec::new();
@@ -284,7 +286,10 @@ async fn warnings(
     let loaded = projects(app, workspace, &ids).await?;
     let others = loaded.iter().flat_map(|project| &project.state.resources);
     let same_type = others.filter(|other| other.id != which && other.resource_type == own.resource_type);
-    Ok(same_type.filter_map(|other| kind.overlap(&own.resource_ref, &other.resource_ref)).collect())
+    // A directory may be attached to several projects: it is one neighbour all the same.
+    let told: BTreeSet<String> =
+        same_type.filter_map(|other| kind.overlap(&own.resource_ref, &other.resource_ref)).collect();
+    Ok(told.into_iter().collect())
 }
 
 /// `DELETE /api/projects/{id}/resources/{rid}`.

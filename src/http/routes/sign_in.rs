@@ -7,6 +7,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::domain::Refusal;
 use crate::http::App;
 use crate::http::auth::{COOKIE, Identity, comes_from_our_page, session_cookie};
 use crate::http::body::{Query, Raw};
@@ -46,13 +47,29 @@ pub struct Code {
     code: String,
 }
 
+/// The code of a link that may have lost it.
+#[derive(Debug, Deserialize)]
+pub struct MaybeCode {
+    code: Option<String>,
+}
+
 /// `GET /sign-in?code=`: a page with one button.
-pub async fn page(Query(asked): Query<Code>) -> Response {
+pub async fn page(Query(asked): Query<MaybeCode>) -> Result<Response, ApiError> {
+    let code = asked.code.filter(|code| !code.is_empty()).ok_or_else(incomplete)?;
     let code: String =
-        asked.code.chars().filter(|c| c.is_ascii_alphanumeric() || "-_".contains(*c)).collect();
+        code.chars().filter(|c| c.is_ascii_alphanumeric() || "-_".contains(*c)).collect();
     let mut response = crate::web::sign_in::page(&code).into_response();
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
+    Ok(response)
+}
+
+fn incomplete() -> ApiError {
+    Refusal::invalid(
+        "sign_in_link_incomplete",
+        "this sign-in link is incomplete: its code is missing",
+        "Open the whole link, or make a new one: `multica login --link`.",
+    )
+    .into()
 }
 
 /// `POST /sign-in`: uses the code up and opens a session.
@@ -69,7 +86,7 @@ pub async fn sign_in(
     }
     let code = code_of(&body).ok_or_else(|| ApiError::field("code", "`code` is missing"))?;
     let found = sign_in::take_code(&app.store, &digest::sha256_plain(code.as_bytes())).await?;
-    let signed_in = found.ok_or(ApiError::Unauthenticated)?;
+    let signed_in = found.ok_or(ApiError::LinkSpent)?;
     let (secret, _) = token::fresh("", app.world.random());
     let span = app.limits.session.duration();
     sign_in::put_session(&app.store, &digest::sha256_plain(secret.as_bytes()), signed_in, span).await?;

@@ -8,16 +8,16 @@ use serde_json::{Value, json};
 
 use super::{id, issues, one_of, optional_id};
 use crate::app::task_cancel::TaskCancel;
-use crate::domain::directory;
+use crate::domain::directory::{self, DirectoryEvent};
 use crate::domain::task::{Status, TaskEvent};
-use crate::domain::{Envelope, Event, StreamKey};
+use crate::domain::{Envelope, Event, Family, StreamKey};
 use crate::http::App;
 use crate::http::auth::Identity;
 use crate::http::body::{Path, Query};
 use crate::http::error::ApiError;
 use crate::http::idempotency::{Call, at};
 use crate::http::objects::task::{task, task_values, tasks};
-use crate::kernel::ids::{AgentId, DirectoryId, TaskId, WorkspaceId};
+use crate::kernel::ids::{AgentId, DirectoryId, StreamId, TaskId, WorkspaceId};
 use crate::readmodel::{activity, agent_roster, issue_board, task_status};
 use crate::store::{read, transcript};
 use crate::wire::api;
@@ -268,12 +268,41 @@ async fn story(app: &App, workspace: WorkspaceId, id: TaskId) -> Result<Vec<Enve
     directories.dedup();
     let mut keys: Vec<StreamKey> = directories.into_iter().map(directory::state::stream).collect();
     keys.push(crate::domain::issue::evolve::stream(loaded.state.facts.issue));
+    let facts = &loaded.state.facts;
+    keys.push(StreamKey::new(Family::Daemon, StreamId::of_daemon(workspace, &facts.daemon).0));
     let streams = read::streams(&app.store, &keys).await?;
+    // Its machine's comings and goings, as long as it wasn't over.
+    let began = loaded.events.first().and_then(|envelope| envelope.position);
+    let over = loaded.events.iter().find(|envelope| {
+        matches!(
+            &envelope.event,
+            Event::Task(TaskEvent::Completed(_) | TaskEvent::Failed(_) | TaskEvent::Cancelled(_))
+        )
+    });
+    let over = over.and_then(|envelope| envelope.position);
+    let runtime = facts.runtime;
+    let away = |envelope: &Envelope| {
+        let lived = envelope.position >= began && over.is_none_or(|over| envelope.position <= Some(over));
+        lived && activity::is_presence(envelope, runtime)
+    };
+    let others: Vec<Envelope> = streams.into_values().flatten().collect();
     let mut events = loaded.events;
-    let others = streams.into_values().flatten();
-    events.extend(others.filter(|envelope| activity::concerns(envelope, id)));
+    events.extend(others.into_iter().filter(|one| activity::concerns(one, id) || away(one)));
     events.sort_by_key(|envelope| envelope.position);
-    Ok(events)
+    Ok(cause_first(events))
+}
+
+/// Within one command, a task's getting or waiting for a directory before what that means for the directory:
+/// it got it, so it holds it.
+fn cause_first(events: Vec<Envelope>) -> Vec<Envelope> {
+    let mut told: Vec<Envelope> = Vec::with_capacity(events.len());
+    for part in events.chunk_by(|one, next| one.command_id == next.command_id) {
+        let (follows, first): (Vec<&Envelope>, Vec<&Envelope>) = part.iter().partition(|envelope| {
+            matches!(&envelope.event, Event::Directory(DirectoryEvent::Acquired(_) | DirectoryEvent::Queued(_)))
+        });
+        told.extend(first.into_iter().chain(follows).cloned());
+    }
+    told
 }
 
 /// `GET /api/tasks/{ref}/explain`.

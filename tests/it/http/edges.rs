@@ -29,6 +29,37 @@ async fn a_key_is_one_request() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_browser_gets_pages_where_programs_get_problems() {
+    let served = Served::new().await;
+    let browser = ("Accept", "text/html,application/xhtml+xml,*/*;q=0.8");
+    let long = vec![b'x'; limits().body_bytes + 10];
+    for (method, path, body, status, told) in [
+        ("GET", "/nope", &b""[..], 404, "route not found"),
+        ("GET", "/sign-in", b"", 400, "its code is missing"),
+        ("POST", "/sign-in", b"code=spent", 401, "multica login --link"),
+        ("POST", "/sign-in", &long, 413, "the body has more than"),
+        ("GET", "/?before=x", b"", 400, "the query doesn"),
+        ("DELETE", "/tasks", b"", 405, "doesn"),
+        ("GET", "/tasks/abc", b"", 401, "You aren't signed in here."),
+    ] {
+        let page = raw(served.address, method, path, &[browser], body).await;
+        assert_eq!(page.status, status, "{method} {path}");
+        assert!(page.header("content-type").unwrap_or_default().starts_with("text/html"), "{method} {path}");
+        let text = page.body.as_str().unwrap_or_default();
+        assert!(text.contains(told) && text.contains("</html>"), "{method} {path}: {text}");
+    }
+    for path in ["/nope", "/sign-in"] {
+        raw(served.address, "GET", path, &[("Accept", "*/*")], b"").await.problem(if path == "/nope" { 404 } else { 400 });
+    }
+    assert_eq!(raw(served.address, "GET", "/api/nope", &[browser], b"").await.problem(404), "not_found");
+    for path in ["/favicon.ico", "/assets/icon.svg"] {
+        let icon = raw(served.address, "GET", path, &[browser], b"").await;
+        assert_eq!((icon.status, icon.header("content-type")), (200, Some("image/svg+xml")), "{path}");
+    }
+    served.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn foreign_hosts_wrong_bodies_and_unknown_routes_are_problems() {
     let served = Served::new().await;
     let foreign = raw(served.address, "GET", "/health", &[("Host", "evil.example")], b"").await;

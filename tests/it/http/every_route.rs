@@ -15,7 +15,8 @@ const ROUTER: &str = include_str!("../../../src/http/router.rs");
 const PAGES: &str = include_str!("../../../src/http/pages/mod.rs");
 
 /// Routes that ask for no token.
-const OPEN: [&str; 4] = ["GET /health", "GET /sign-in", "POST /sign-in", "GET /assets/{name}"];
+const OPEN: [&str; 5] =
+    ["GET /health", "GET /sign-in", "POST /sign-in", "GET /assets/{name}", "GET /favicon.ico"];
 
 /// Words that only the first workspace knows.
 const SECRETS: [&str; 4] = ["hush-title", "hush-text", "/srv/game", "Ada"];

@@ -94,7 +94,8 @@ async fn a_sign_in_link_opens_one_session_whose_mutations_come_from_our_pages() 
     assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Lax"), "{cookie}");
     let cookie = cookie.split(';').next().unwrap().to_owned();
     let again = raw(served.address, "POST", "/sign-in", &[], form.as_bytes()).await;
-    assert_eq!(again.problem(401), "unauthenticated");
+    assert_eq!(again.body["next_step"], "Make a new one: `multica login --link`.");
+    assert_eq!(again.problem(401), "sign_in_link_spent");
     let me = raw(served.address, "GET", "/api/me", &[("Cookie", &cookie)], b"").await;
     assert_eq!(me.is(200)["name"], "Ada");
     let body = br#"{"title":"x"}"#;

@@ -190,7 +190,11 @@ impl PathRefusal {
                 "Use `in_place`, or update the program to a version that knows this mode.".to_owned()
             }
             Self::OwnerNotAllowed { path, .. } => {
-                format!("Add `\"{path}\"` to `allowed_directories` in the daemon's config on that machine.")
+                let list = serde_json::Value::from(vec![path.as_str()]).to_string().replace('\'', r"'\''");
+                format!(
+                    "On that machine, allow it: `multica config set allowed_directories '{list}'` (this \
+                     replaces the list that `multica config show` prints), then start its daemon anew."
+                )
             }
             Self::NotLockable { .. } => "Move it to a local file system.".to_owned(),
         }
