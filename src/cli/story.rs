@@ -207,6 +207,37 @@ mod tests {
     }
 
     #[test]
+    fn the_feed_names_each_day_once_and_an_actor_once() {
+        let at = |day: u32| format!("2026-05-{day:02}T12:00:00Z");
+        let mut day = String::new();
+        let entries = [1, 1, 2].map(|d| entry(1, ("daemon", "vm"), &at(d), &at(d), "vm claimed LOCA-1#1"));
+        let headings: Vec<Option<String>> = entries.iter().map(|e| another_day(&mut day, e)).collect();
+        let plain = |text: &str| anstream::adapter::strip_str(text).to_string();
+        let headings: Vec<Option<String>> = headings.iter().map(|h| h.as_deref().map(plain)).collect();
+        let expected = [Some("Friday, 1 May 2026 (UTC)"), None, Some("\nSaturday, 2 May 2026 (UTC)")];
+        assert_eq!(headings, expected.map(|text| text.map(str::to_owned)));
+        assert!(plain(&feed_line(&entries[0])).ends_with("vm  claimed LOCA-1#1"));
+        assert_eq!(without("vm", "vmware claimed it"), "vmware claimed it");
+    }
+
+    #[test]
+    fn an_explanation_shows_what_was_said_and_keeps_advice_apart_from_causes() {
+        let answer: Explanation = serde_json::from_value(serde_json::json!({
+            "task_id": "0190aaaa-0000-7000-8000-000000000001", "name": "LOCA-1#1", "status": "failed",
+            "sentence": "LOCA-1#1 failed", "since": "2026-05-01T12:00:00.123456Z", "detail": "one\ntwo",
+            "causes": [{"sentence": "LOCA-1#2 stands in its place", "since": null, "link": null}],
+            "ends_when": null, "advice": ["Mend it."], "commands": ["multica task logs LOCA-1#1"]
+        }))
+        .expect("an explanation");
+        let out = Out::new(crate::cli::args::Format::Table, "2026-05-01T12:01:00Z".parse().expect("a time"));
+        let told = anstream::adapter::strip_str(&explained(&out, &answer)).to_string();
+        let (causes, help) = told.split_once("What you can do:").expect("help");
+        assert!(told.contains("since 2026-05-01 12:00:00 UTC ("), "{told}");
+        assert!(causes.contains("  | one\n  | two\n"), "{told}");
+        assert!(!causes.contains("Mend it.") && help.contains("Mend it."), "{told}");
+    }
+
+    #[test]
     fn a_long_silence_is_told() {
         let at = |minute: u32| format!("2026-05-01T12:{minute:02}:00Z");
         let story = told(&[

@@ -1,5 +1,6 @@
 //! Who one is: `login`, `auth`, `workspace`, `token`, `config`.
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use secrecy::SecretString;
 use serde_json::{Value, json};
@@ -8,7 +9,7 @@ use crate::cli::error::CliError;
 use crate::cli::output::{items, note, short, text};
 use crate::cli::session::{Session, pick};
 use crate::client::api::{Call, segment, server_address};
-use crate::client::config::keys::Shape;
+use crate::client::config::keys::{KEYS, Shape};
 use crate::client::config::{ConfigFile, Settings};
 use crate::client::http::method::DELETE;
 

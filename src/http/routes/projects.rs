@@ -21,7 +21,7 @@ use crate::http::App;
 use crate::http::auth::Identity;
 use crate::http::body::{Body, Path, Query};
 use crate::http::error::ApiError;
-use crate::http::idempotency::{Call, at, content};
+use crate::http::idempotency::{Call, at};
 use crate::http::objects::Loaded;
 use crate::http::objects::project::{one_resource, project, project_values, projects, resource_values};
 use crate::kernel::ids::{OrderId, ProjectId, ResourceId, WorkspaceId};

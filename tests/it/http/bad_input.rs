@@ -177,6 +177,9 @@ async fn what_is_too_long_is_refused_and_what_is_odd_is_kept() {
         ("/api/projects", json!({"title": long})),
         ("/api/projects", json!({"title": "a", "description": long})),
         ("/api/issues", json!({"title": long})),
+        ("/api/issues", json!({"title": "x".repeat(limits().title_characters + 1)})),
+        ("/api/projects", json!({"title": "two\nlines"})),
+        ("/api/issues", json!({"title": "two\r\nlines"})),
         ("/api/issues", json!({"title": "a", "description": long})),
     ] {
         assert_eq!(served.post(path, &body).await.problem(400), "invalid_field", "{path}");

@@ -125,8 +125,16 @@ async fn a_failure_worth_it_is_tried_again_and_the_last_one_sends_the_issue_back
     let claimed = scene.claim(1).await;
     let second = claimed[0]["id"].as_str().unwrap().to_owned();
     scene.report(&second, 1, 1, "receipt", json!({})).await.is(200);
+    let said: String = (1..=60).map(|n| format!("line {n}\n")).collect();
+    let failed = json!({"error": said, "failure_reason": "timeout"});
     scene.report(&second, 1, 2, "fail", failed.clone()).await.is(200);
     assert_eq!(scene.served.get("/api/issues/LOCA-1").await.is(200)["status"], "todo");
+    // What it said last is shown in a few lines, what helps beside it, and all of it with the task.
+    let explained = scene.served.get(&format!("/api/tasks/{second}/explain")).await.is(200);
+    assert_eq!(explained["detail"], "line 56\nline 57\nline 58\nline 59\nline 60");
+    let step = explained["advice"][0].as_str().unwrap();
+    assert!(!explained["causes"].to_string().contains(step), "{explained:#}");
+    assert_eq!(scene.served.get(&format!("/api/tasks/{second}")).await.is(200)["error"], said);
     // A replay, and a contradiction: the outcome stays.
     scene.report(&second, 1, 2, "fail", failed).await.is(200);
     scene.report(&second, 1, 3, "complete", json!({"output": "no"})).await.is(200);

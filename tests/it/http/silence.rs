@@ -152,6 +152,16 @@ async fn a_machine_that_comes_back_in_time_loses_nothing() {
     beat(&scene).await;
     scene.report(&first, generation, 9, "complete", json!({"output": "x"})).await.is(200);
     assert_eq!(scene.status(&second).await, "dispatched");
+    // Both stories tell why nothing went on for a while; of other times they tell nothing.
+    for task in [&first, &second] {
+        let told = story(&scene, task).await;
+        let place = |event: &str| told.iter().position(|known| known == event);
+        let (went, came) = (place("daemon.runtime_went_offline"), place("daemon.runtime_came_back"));
+        assert!(went.is_some() && went < came, "{told:?}");
+        assert_eq!(place("daemon.registered"), None, "{told:?}");
+    }
+    let history = scene.served.get(&format!("/api/tasks/{first}/history")).await.is(200);
+    assert!(history.to_string().contains("went offline, last seen"), "{history:#}");
     scene.finish().await;
 }
 

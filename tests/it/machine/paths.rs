@@ -158,7 +158,8 @@ fn as_root_only_people_s_and_allowed_directories_are_used_and_as_their_owner() {
     let refused = place.at(&project);
     assert_eq!(code(&refused), "owner_not_allowed");
     let Inspected::Refused { next_step, failure_reason, .. } = refused else { panic!("refused") };
-    assert!(next_step.contains(&project.display().to_string()), "{next_step}");
+    let command = format!("`multica config set allowed_directories '[\"{}\"]'`", project.display());
+    assert!(next_step.contains(&command) && next_step.contains("start its daemon anew"), "{next_step}");
     assert_eq!(failure_reason, "owner_not_allowed");
     std::os::unix::fs::chown(&project, Some(4_242), Some(4_242)).expect("chown");
     let Inspected::Usable { owner: Some(owner), .. } = place.at(&project) else { panic!("usable") };

@@ -97,6 +97,17 @@ fn a_task_that_gets_ready_for_too_long_is_said_to_be_stalled() {
     assert!(stalled.commands.contains(&"multica task cancel GAME-12#3".to_owned()), "{stalled:?}");
 }
 
+#[test]
+fn a_failed_task_s_advice_is_no_cause_of_its_failure() {
+    let failed = TaskEvent::Failed(failed("agent_error.process_failure"));
+    let task = given(dispatched().into_iter().chain([failed])).state();
+    let explanation = explain(&task, &facts_of(None, 0b111));
+    let step = failure::find("agent_error.process_failure").expect("known").next_step;
+    assert_eq!(explanation.advice, [step]);
+    assert!(explanation.causes.iter().all(|cause| cause.sentence != step), "{explanation:?}");
+    assert!(explanation.commands.contains(&"multica task logs GAME-12#3".to_owned()), "{explanation:?}");
+}
+
 proptest! {
     #[test]
     fn every_reachable_state_is_explained_and_never_unknown(
