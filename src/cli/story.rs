@@ -52,7 +52,8 @@ pub fn told(entries: &[Entry]) -> String {
 fn story_line(entry: &Entry, recorded: Option<Timestamp>, who: usize) -> String {
     let clock = recorded.map_or_else(|| entry.recorded_at.clone(), clock);
     let name = actor(entry);
-    let mut line = format!("{clock:12}  {DIM}{name:who$}{DIM:#}  {}", without(&name, &plain_line(&entry.text)));
+    let mut line =
+        format!("{clock:12}  {DIM}{name:who$}{DIM:#}  {}", without(&name, &plain_line(&entry.text)));
     // A promotion is told by whoever released the directory: that clock says nothing of this task.
     if entry.event_type.ends_with(".promoted") {
         return line;
@@ -122,7 +123,11 @@ pub fn explained(out: &Out, answer: &Explanation) -> String {
     let mut lines = vec![format!("{BOLD}{}{BOLD:#}", plain_line(&answer.sentence))];
     if let Some(since) = answer.since {
         let ago = out.since(Some(since));
-        lines.push(format!("{DIM}{}, since {} ({ago}){DIM:#}", answer.status, since.strftime("%F %H:%M:%S UTC")));
+        lines.push(format!(
+            "{DIM}{}, since {} ({ago}){DIM:#}",
+            answer.status,
+            since.strftime("%F %H:%M:%S UTC")
+        ));
     }
     if let Some(detail) = &answer.detail {
         lines.push("\nThe last it said:".to_owned());

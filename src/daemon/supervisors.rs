@@ -234,9 +234,8 @@ async fn tell_transcript(run: RunId, traces: &Traces, outbox: &Outbox) {
     let (root, limits) = (traces.env_root.clone(), traces.limits.clone());
     let batch = limits.transcript_batch.max(1);
     // Tens of megabytes: to read them takes longer than anybody else may be kept waiting.
-    let reading = tokio::task::spawn_blocking(move || {
-        spool::read_transcript(&root, run.task, run.generation, &limits)
-    });
+    let reading =
+        tokio::task::spawn_blocking(move || spool::read_transcript(&root, run.task, run.generation, &limits));
     match reading.await {
         Ok(Ok(messages)) => {
             for batch in messages.chunks(batch) {

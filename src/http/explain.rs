@@ -9,8 +9,8 @@ use crate::domain::Event;
 use crate::domain::directory::{self, Directory};
 use crate::domain::task::explain::{AgentFacts, Cause, DaemonFacts, Facts, Since, explain};
 use crate::domain::task::{Status, Task, TaskEvent};
-use crate::kernel::text::last_lines;
 use crate::kernel::ids::{StreamId, TaskId, WorkspaceId};
+use crate::kernel::text::last_lines;
 use crate::readmodel::activity::Called;
 use crate::readmodel::{agent_roster, runtime_presence, task_status};
 use crate::store::{heartbeat, read, reservations};
@@ -50,7 +50,8 @@ pub async fn of(app: &App, who: &Identity, id: TaskId) -> Result<api::Explanatio
         status: state.status().name().to_owned(),
         sentence: explained.sentence,
         since: explained.since,
-        detail: detail.map(|text| last_lines(&text, app.limits.excerpt_lines, app.limits.excerpt_line_bytes).0),
+        detail: detail
+            .map(|text| last_lines(&text, app.limits.excerpt_lines, app.limits.excerpt_line_bytes).0),
         causes: explained.causes.into_iter().map(cause).collect(),
         ends_when: explained.ends_when,
         advice: explained.advice,

@@ -18,7 +18,9 @@ use crate::fold::directory_queue::{self, DirectoryRow};
 use crate::fold::issue_board::{self, IssueRow};
 use crate::fold::project_resources::{self, ProjectRow};
 use crate::fold::task_status::TaskRow;
-use crate::kernel::ids::{AgentId, ContentId, DirectoryId, IssueId, ProjectId, RuntimeId, StreamId, TaskId, UserId, WorkspaceId};
+use crate::kernel::ids::{
+    AgentId, ContentId, DirectoryId, IssueId, ProjectId, RuntimeId, StreamId, TaskId, UserId, WorkspaceId,
+};
 use crate::store::{Store, read};
 use crate::wire::feed::{ActorName, Entry, Link, StreamName};
 

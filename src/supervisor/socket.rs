@@ -146,12 +146,17 @@ async fn answer<W: AsyncWrite + Unpin>(
             });
         }
         FrameBody::PullReports { after } => {
-            let reports = served.spool.reports_after(after, served.limits.frame_batch, budget).map_err(std::io::Error::other)?;
+            let reports = served
+                .spool
+                .reports_after(after, served.limits.frame_batch, budget)
+                .map_err(std::io::Error::other)?;
             out.send(FrameBody::Reports { reports }).await?;
         }
         FrameBody::PullTranscript { after } => {
-            let messages =
-                served.spool.messages_after(after, served.limits.transcript_batch, budget).map_err(std::io::Error::other)?;
+            let messages = served
+                .spool
+                .messages_after(after, served.limits.transcript_batch, budget)
+                .map_err(std::io::Error::other)?;
             out.send(FrameBody::Transcript { messages }).await?;
         }
         FrameBody::Hello { .. }

@@ -299,7 +299,8 @@ pub async fn declare_dead(
     Path(daemon): Path<String>,
 ) -> Result<Response, ApiError> {
     let workspace = call.who.workspace;
-    let row = call.who.may_speak_for(&app, &daemon).await?.ok_or_else(|| ApiError::unknown("daemon", &daemon))?;
+    let row =
+        call.who.may_speak_for(&app, &daemon).await?.ok_or_else(|| ApiError::unknown("daemon", &daemon))?;
     let tasks = task_status::of_daemon(&app.store, &app.registry, workspace, &daemon)
         .await?
         .into_iter()

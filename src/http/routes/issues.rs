@@ -64,9 +64,8 @@ pub async fn named(app: &App, workspace: WorkspaceId, reference: &str) -> Result
     if let Ok(id) = reference.parse() {
         return Ok(id);
     }
-    let by_key = |key: String| async move {
-        issue_board::by_key(&app.store, &app.registry, workspace, &key).await
-    };
+    let by_key =
+        |key: String| async move { issue_board::by_key(&app.store, &app.registry, workspace, &key).await };
     if let Some(found) = by_key(reference.to_owned()).await? {
         return Ok(found);
     }
@@ -367,7 +366,10 @@ pub async fn rerun(
             (agent, last.first().map(|found| found.row.id))
         }
         (None, Some(Assignee::Member(_)) | None) => {
-            return Err(ApiError::field("task_id", "the issue isn't assigned to an agent: assign it to one first"));
+            return Err(ApiError::field(
+                "task_id",
+                "the issue isn't assigned to an agent: assign it to one first",
+            ));
         }
     };
     let trigger = of.map_or(Trigger::Assignment, |of| Trigger::Rerun { of });

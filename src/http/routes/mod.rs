@@ -141,7 +141,10 @@ pub fn required_title(app: &App, text: &str) -> Result<NewContent, ApiError> {
     let title = said(app, text, "title")?;
     let most = app.limits.title_characters;
     if title.contains(['\n', '\r']) {
-        return Err(ApiError::field("title", "`title` is one line; what needs more belongs in `description`"));
+        return Err(ApiError::field(
+            "title",
+            "`title` is one line; what needs more belongs in `description`",
+        ));
     }
     if title.chars().count() > most {
         let sentence = format!("`title` has more than {most} characters; put the rest in `description`");

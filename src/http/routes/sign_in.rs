@@ -56,8 +56,7 @@ pub struct MaybeCode {
 /// `GET /sign-in?code=`: a page with one button.
 pub async fn page(Query(asked): Query<MaybeCode>) -> Result<Response, ApiError> {
     let code = asked.code.filter(|code| !code.is_empty()).ok_or_else(incomplete)?;
-    let code: String =
-        code.chars().filter(|c| c.is_ascii_alphanumeric() || "-_".contains(*c)).collect();
+    let code: String = code.chars().filter(|c| c.is_ascii_alphanumeric() || "-_".contains(*c)).collect();
     let mut response = crate::web::sign_in::page(&code).into_response();
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(response)

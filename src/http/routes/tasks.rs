@@ -141,8 +141,7 @@ async fn near(app: &App, workspace: WorkspaceId, reference: &str) -> Result<Stri
     let Some(issue) = issue_board::by_key(&app.store, &app.registry, workspace, key).await? else {
         return Ok(String::new());
     };
-    let wanted =
-        task_status::Wanted { issue: Some(issue.0), limit: 1_000, ..task_status::Wanted::default() };
+    let wanted = task_status::Wanted { issue: Some(issue.0), limit: 1_000, ..task_status::Wanted::default() };
     let found = task_status::list(&app.store, &app.registry, workspace, &wanted).await?;
     let names: Vec<&str> = found.iter().take(NAMED).map(|found| found.row.name.as_str()).collect();
     Ok(match names.as_slice() {
@@ -158,7 +157,10 @@ async fn near(app: &App, workspace: WorkspaceId, reference: &str) -> Result<Stri
 /// Statuses out of a query, each one that a task can have.
 fn statuses(text: &str) -> Result<Vec<String>, ApiError> {
     let known: Vec<&str> = Status::ALL.iter().map(|status| status.name()).collect();
-    text.split(',').filter(|one| !one.is_empty()).map(|one| one_of(one, &known, "status").map(str::to_owned)).collect()
+    text.split(',')
+        .filter(|one| !one.is_empty())
+        .map(|one| one_of(one, &known, "status").map(str::to_owned))
+        .collect()
 }
 
 /// One task as the API shows it.
@@ -298,7 +300,10 @@ fn cause_first(events: Vec<Envelope>) -> Vec<Envelope> {
     let mut told: Vec<Envelope> = Vec::with_capacity(events.len());
     for part in events.chunk_by(|one, next| one.command_id == next.command_id) {
         let (follows, first): (Vec<&Envelope>, Vec<&Envelope>) = part.iter().partition(|envelope| {
-            matches!(&envelope.event, Event::Directory(DirectoryEvent::Acquired(_) | DirectoryEvent::Queued(_)))
+            matches!(
+                &envelope.event,
+                Event::Directory(DirectoryEvent::Acquired(_) | DirectoryEvent::Queued(_))
+            )
         });
         told.extend(first.into_iter().chain(follows).cloned());
     }

@@ -162,7 +162,8 @@ async fn a_chatty_run_s_directory_is_released_long_before_its_transcript_is_told
     // Emptying the tree, clearing the place and the bound lie between the two; the transcript takes ten seconds.
     assert!(complete - exited < Duration::from_secs(3), "{:?}", complete - exited);
     until("the run is forgotten", || machine.recorded().is_empty()).await;
-    let mut heard: Vec<u64> = fake.messages(&task).iter().filter_map(|message| message["seq"].as_u64()).collect();
+    let mut heard: Vec<u64> =
+        fake.messages(&task).iter().filter_map(|message| message["seq"].as_u64()).collect();
     heard.dedup();
     let whole: std::collections::BTreeSet<u64> = heard.into_iter().collect();
     assert_eq!(whole, (1..=20_001).collect());

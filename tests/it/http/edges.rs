@@ -49,7 +49,11 @@ async fn a_browser_gets_pages_where_programs_get_problems() {
         assert!(text.contains(told) && text.contains("</html>"), "{method} {path}: {text}");
     }
     for path in ["/nope", "/sign-in"] {
-        raw(served.address, "GET", path, &[("Accept", "*/*")], b"").await.problem(if path == "/nope" { 404 } else { 400 });
+        raw(served.address, "GET", path, &[("Accept", "*/*")], b"").await.problem(if path == "/nope" {
+            404
+        } else {
+            400
+        });
     }
     assert_eq!(raw(served.address, "GET", "/api/nope", &[browser], b"").await.problem(404), "not_found");
     for path in ["/favicon.ico", "/assets/icon.svg"] {
