@@ -160,7 +160,7 @@ async fn a_chatty_run_s_directory_is_released_long_before_its_transcript_is_told
     assert!(told < 6_001, "{told} messages were told before the end");
     assert!(!fake.report(&task, "complete")["directory"].is_null());
     let (exited, complete) = (fake.times(&path("process-exited"))[0], fake.times(&path("complete"))[0]);
-    // Emptying the tree, clearing the place and the bound lie between the two; the transcript takes twelve seconds.
+    // Emptying the tree, clearing the place and the bound lie between the two; telling it all takes twelve seconds.
     assert!(complete - exited < Duration::from_secs(3), "{:?}", complete - exited);
     until("the run is forgotten", || machine.recorded().is_empty()).await;
     let messages = fake.messages(&task);
