@@ -139,7 +139,7 @@ fn each_wrong_directory_is_refused_at_once_by_the_machine_that_would_have_it() {
         (&["project", "resource", "add", &project, "--type", "spaceship", "--ref", "[1]"], "usage"),
         (&["project", "resource", "add", &project, "--type", "spaceship"], "usage"),
         (&["project", "resource", "add", "no-such-project", "--local-path", "/srv/x"], "not_found"),
-        (&["agent", "create", "--name", "x", "--provider", "skynet"], "no_runtime"),
+        (&["agent", "create", "--name", "x", "--provider", "skynet"], "usage"),
         (&["agent", "create", "--name", "a\tb", "--provider", "command", "--command", "sh"], "bad_name"),
         (&["issue", "create", "--title", " "], "invalid_field"),
         (&["issue", "get", "GAME-0"], "not_found"),
@@ -203,7 +203,7 @@ fn what_goes_wrong_after_the_attach_ends_the_task_by_name_and_frees_the_director
         &installation,
         &second,
         "local_directory_error",
-        "(does_not_exist). Check the path",
+        "nothing is at this path. Check the path",
         "Read the detail",
     );
     assert_eq!(contents(&moved), before, "what was moved is as it was");
@@ -217,7 +217,7 @@ fn what_goes_wrong_after_the_attach_ends_the_task_by_name_and_frees_the_director
     // Back again, the queue goes on; a file in its place is named as such.
     fs::write(&directory, "a file").unwrap();
     let third = format!("{}#1", installation.issue("Third", &project, "next"));
-    assert_told(&installation, &third, "local_directory_error", "(not_a_directory)", "Read the detail");
+    assert_told(&installation, &third, "local_directory_error", "not a directory", "Read the detail");
     fs::remove_file(&directory).unwrap();
     fs::rename(&moved, &directory).unwrap();
     let fourth = format!("{}#1", installation.issue("Fourth", &project, "next"));
