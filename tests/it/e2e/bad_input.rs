@@ -217,7 +217,13 @@ fn what_goes_wrong_after_the_attach_ends_the_task_by_name_and_frees_the_director
     // Back again, the queue goes on; a file in its place is named as such.
     fs::write(&directory, "a file").unwrap();
     let third = format!("{}#1", installation.issue("Third", &project, "next"));
-    assert_told(&installation, &third, "local_directory_error", "not a directory", "Read the detail");
+    assert_told(
+        &installation,
+        &third,
+        "local_directory_error",
+        "something else than a directory",
+        "Read the detail",
+    );
     fs::remove_file(&directory).unwrap();
     fs::rename(&moved, &directory).unwrap();
     let fourth = format!("{}#1", installation.issue("Fourth", &project, "next"));
