@@ -61,8 +61,12 @@ pub struct Create {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Prompt {
+    /// On standard input.
     Stdin,
+    /// As the last argument.
     Argument,
+    /// Not at all: for a program that does the same for every issue, as `make` does.
+    None,
 }
 
 pub async fn run(session: &Session, verb: AgentVerb) -> Result<(), CliError> {
@@ -102,6 +106,7 @@ async fn run_create(session: &Session, create: Create) -> Result<(), CliError> {
 fn command_line(create: &Create) -> Result<Option<Value>, CliError> {
     let prompt = match create.prompt {
         Some(Prompt::Argument) => "argument",
+        Some(Prompt::None) => "none",
         Some(Prompt::Stdin) | None => "stdin",
     };
     match (&create.command, create.provider.as_str()) {
