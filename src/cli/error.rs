@@ -218,7 +218,7 @@ impl CliError {
             Self::File { .. } => "Check the path and its permissions.".to_owned(),
             Self::NoServer => {
                 "Start one with `multica up`, or name it: `multica login --server-url URL --token TOKEN`. The demo is a \
-                 profile of its own: `multica --profile demo feed`."
+                 profile of its own: `multica feed --profile demo`."
                     .to_owned()
             }
             Self::NotSignedIn => "Sign in: `multica login --token TOKEN`.".to_owned(),
