@@ -90,6 +90,7 @@ pub async fn run(config: DaemonConfig, shutdown: watch::Receiver<Shutdown>) -> R
         connected: AtomicBool::new(false),
         config,
     });
+    daemon.state.clear_unfinished();
     mark_work_root(&daemon.config.work_root);
     let ended = go(&daemon, seat, shutdown).await;
     // What is written there is about this process, which is ending.

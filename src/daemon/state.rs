@@ -94,6 +94,15 @@ impl StateDir {
         self.tasks().join(format!("{}-{}.{kind}", run.task, run.generation))
     }
 
+    /// Removes copies that a killed daemon was still writing. They never counted.
+    pub fn clear_unfinished(&self) {
+        for path in unfinished(&self.0).chain(unfinished(&self.tasks())) {
+            if let Err(error) = std::fs::remove_file(&path) {
+                tracing::warn!(file = %path.display(), error = %error, "can't remove an unfinished file");
+            }
+        }
+    }
+
     /// The recorded runs, oldest first.
     pub fn runs(&self) -> io::Result<Vec<RunId>> {
         self.named(".json")
@@ -138,6 +147,18 @@ impl RunId {
     }
 }
 
+/// What a kill in the middle of a write left in the folder; only its one writer may call this, before it
+/// writes itself.
+fn unfinished(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    // As `write_private` names them: `.<name>.<uuid>`.
+    entries.map(|entry| entry.path()).filter(|path| {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let unique = name.strip_prefix('.').and_then(|rest| rest.rsplit_once('.')).map(|(_, last)| last);
+        unique.is_some_and(|last| last.len() == 32 && last.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    })
+}
+
 /// Reads a JSON file; none where it is missing or can't be read as one.
 pub fn read_json<T: DeserializeOwned>(path: &Path) -> Option<T> {
     serde_json::from_slice(&safe_file::read_own(path, FILE_BYTES).ok()?).ok()
@@ -164,5 +185,21 @@ mod tests {
         assert_eq!(state.runs().expect("read"), vec![run]);
         state.forget(run).expect("forgotten");
         assert_eq!(state.runs().expect("read"), vec![]);
+    }
+
+    #[test]
+    fn what_a_kill_in_the_middle_of_a_write_left_is_removed_and_nothing_else() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let state = StateDir(folder.path().to_owned());
+        let run = RunId { task: TaskId(uuid::Uuid::now_v7()), generation: 1 };
+        write_json(&state.of_run(run, "json"), &1).expect("written");
+        let copy = |name: &str| format!(".{name}.{}", uuid::Uuid::now_v7().simple());
+        std::fs::write(state.tasks().join(copy("x.delivered")), "{").expect("written");
+        std::fs::write(folder.path().join(copy("daemon.json")), "{").expect("written");
+        std::fs::write(folder.path().join(".keep.me"), "").expect("written");
+        state.clear_unfinished();
+        let left = |folder: &Path| std::fs::read_dir(folder).expect("read").count();
+        assert_eq!((left(&state.tasks()), left(folder.path())), (1, 2));
+        assert!(folder.path().join(".keep.me").exists());
     }
 }

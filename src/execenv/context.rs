@@ -12,6 +12,10 @@ pub const ISSUE_CONTEXT: &str = ".agent_context/issue_context.md";
 /// The project's resources.
 pub const RESOURCES: &str = ".multica/project/resources.json";
 
+/// Keeps the agent's `git add -A` from committing what is taken away after the run: the folder ignores
+/// itself. The user's own ignore files, `.git/info/exclude` among them, are never touched.
+const IGNORE: &str = "*\n";
+
 const MANAGED_BY: &str = "multica-daemon-task";
 
 /// A file to be written into the work directory.
@@ -23,17 +27,31 @@ pub struct ContextFile {
     pub content: String,
     /// Whether somebody else's file of that name stops the run; else the file is left out.
     pub required: bool,
+    /// Written only where its folder is made for it: in a folder of somebody's it would hide their files.
+    pub in_new_folder: bool,
+}
+
+impl ContextFile {
+    fn ignore(path: &'static str) -> Self {
+        Self { path, content: IGNORE.to_owned(), required: false, in_new_folder: true }
+    }
+
+    fn new(path: &'static str, content: String) -> Self {
+        Self { path, content, required: false, in_new_folder: false }
+    }
 }
 
 /// All context files of a run, in the order of writing; the brief file aside.
 #[must_use]
 pub fn files(assignment: &Assignment) -> Vec<ContextFile> {
     let mut files = vec![
-        ContextFile { path: MARKER, content: marker(assignment), required: true },
-        ContextFile { path: ISSUE_CONTEXT, content: issue_context(assignment), required: false },
+        ContextFile::ignore(".multica/.gitignore"),
+        ContextFile { required: true, ..ContextFile::new(MARKER, marker(assignment)) },
+        ContextFile::ignore(".agent_context/.gitignore"),
+        ContextFile::new(ISSUE_CONTEXT, issue_context(assignment)),
     ];
     if let Some(content) = resources(assignment) {
-        files.push(ContextFile { path: RESOURCES, content, required: false });
+        files.push(ContextFile::new(RESOURCES, content));
     }
     files
 }

@@ -111,6 +111,9 @@ impl Manifest {
     ) -> Result<Self, SidecarError> {
         let mut manifest = Self { device: identity.0, inode: identity.1, ..Self::default() };
         for file in files {
+            if file.in_new_folder && !is_in_new_folder(beneath, file.path) {
+                continue;
+            }
             let leftover = match beneath.entry(file.path) {
                 Ok(Entry::Missing) => false,
                 Ok(Entry::File) if is_leftover(beneath, file, max) => true,
@@ -200,6 +203,10 @@ impl Manifest {
         }
         removal
     }
+}
+
+fn is_in_new_folder(beneath: &Beneath, path: &str) -> bool {
+    path.rsplit_once('/').is_some_and(|(folder, _)| matches!(beneath.entry(folder), Ok(Entry::Missing)))
 }
 
 fn is_leftover(beneath: &Beneath, file: &ContextFile, max: u64) -> bool {

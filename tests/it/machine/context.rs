@@ -222,3 +222,28 @@ async fn the_brief_has_the_context_of_the_issue_s_project() {
     without.run().await;
     assert!(!keep(&without, "AGENTS.md").contains("Project Context"));
 }
+
+const COMMIT_ALL: &str = "git init -q . && echo work > work.txt && git add -A && \
+     git -c user.name=a -c user.email=a@localhost commit -qm work && \
+     git ls-files > \"$MULTICA_TASK_WORKSPACES_ROOT/output/n\"";
+
+#[tokio::test]
+async fn an_agent_that_commits_everything_commits_no_context_folder() {
+    let world = world(COMMIT_ALL);
+    world.run().await;
+    let committed = keep(&world, "n");
+    assert!(committed.contains("work.txt"), "{committed}");
+    assert!(!committed.contains(".multica") && !committed.contains(".agent_context"), "{committed}");
+}
+
+#[tokio::test]
+async fn files_of_a_person_s_own_folder_of_that_name_are_not_hidden_from_git() {
+    let world = world(COMMIT_ALL);
+    fs::create_dir(world.directory.join(".agent_context")).expect("mkdir");
+    fs::write(world.directory.join(".agent_context/mine"), "mine").expect("write");
+    world.run().await;
+    let committed = keep(&world, "n");
+    assert!(committed.contains(".agent_context/mine"), "{committed}");
+    assert!(!committed.contains(".multica"), "{committed}");
+    assert!(!world.directory.join(".agent_context/.gitignore").exists());
+}

@@ -284,9 +284,8 @@ async fn of_two_follow_ups_at_once_one_goes_on_and_the_other_begins_afresh() {
             )
             .is_ok_and(|all| all.iter().any(|r| matches!(r.body, ReportBody::ProcessStarted { .. })))
         };
-        while !(started(&one) && started(&other)) {
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-        }
+        let limit = std::time::Duration::from_secs(60);
+        crate::support::eventually(limit, || async { started(&one) && started(&other) }).await;
         fs::write(&gate, "").expect("opened");
     };
     tokio::join!(one.run(), other.run(), open);
