@@ -128,8 +128,8 @@ pub fn told(sentence: &str, code: &str, step: &str, json: bool) {
         let value = serde_json::json!({"error": sentence, "code": code, "next_step": step});
         writeln!(err, "{}", escaped(&value.to_string()))
     } else {
-        writeln!(err, "{ERROR}error:{ERROR:#} {}", plain(&sentence))
-            .and_then(|()| writeln!(err, "{NEXT}Next:{NEXT:#} {}", plain(&step)))
+        writeln!(err, "{ERROR}error:{ERROR:#} {}", plain(sentence))
+            .and_then(|()| writeln!(err, "{NEXT}Next:{NEXT:#} {}", plain(step)))
     };
     // Standard error itself is gone: the exit code still says it.
     drop(written);
