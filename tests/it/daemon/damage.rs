@@ -59,10 +59,16 @@ async fn a_run_whose_files_are_destroyed_and_whose_supervisor_dies_is_ended() {
     for deed in [WIPE, SCRIBBLE] {
         let fake = Fake::start().await;
         let machine = Machine::start(&fake, &[]);
-        let done = machine.repo().with_file_name("deed-done");
-        let script = format!("cat > /dev/null; {deed}; touch {}; exec sleep 600", done.display());
+        let [go, done] = ["deed-may-begin", "deed-done"].map(|name| machine.repo().with_file_name(name));
+        let script = format!(
+            "cat > /dev/null; until [ -e {} ]; do sleep 0.02; done; {deed}; touch {}; exec sleep 600",
+            go.display(),
+            done.display(),
+        );
         let task = fake.offer(in_directory(&script, &machine.repo()));
-        until("the deed is done", || done.exists() && fake.has(&task, "process-started")).await;
+        until("the agent runs", || fake.has(&task, "process-started")).await;
+        std::fs::write(&go, "").expect("written");
+        until("the deed is done", || done.exists()).await;
         let agent = fake.report(&task, "process-started")["pid"].as_u64().expect("a pid");
         kill_parent(agent);
         until("its end is told", || fake.has(&task, "fail")).await;
@@ -115,11 +121,15 @@ async fn a_talkative_agent_is_heard_to_the_last_line() {
     let machine = Machine::start(&fake, &[]);
     let task = fake.offer(assignment(script));
     until("it is complete", || fake.has(&task, "complete")).await;
-    let messages = fake.messages(&task);
+    // A delivery that was cut off is made again; the server keeps each number once. What was said may come
+    // after the end, which doesn't wait for it.
+    let heard = || {
+        let messages = fake.messages(&task);
+        messages.iter().filter_map(|message| message["seq"].as_u64()).collect::<BTreeSet<u64>>()
+    };
+    until("all of it is heard", || heard().len() >= 150).await;
+    assert_eq!(heard(), (1..=150).collect::<BTreeSet<u64>>());
     let largest = fake.largest_request(&format!("/api/daemon/tasks/{task}/messages"));
     assert!(largest <= 2 * 1_024 * 1_024, "{largest} bytes in one request");
-    // A delivery that was cut off is made again; the server keeps each number once.
-    let heard: BTreeSet<u64> = messages.iter().filter_map(|message| message["seq"].as_u64()).collect();
-    assert_eq!(heard, (1..=150).collect::<BTreeSet<u64>>());
     machine.stop().await;
 }
