@@ -21,6 +21,7 @@ pub(super) fn launch(request: &LaunchRequest<'_>, limits: &Limits) -> Result<Lau
             arguments.push(launch::argument("prompt", request.prompt, limits)?);
             Stdin::Empty
         }
+        PromptVia::None => Stdin::Empty,
     };
     let launch = Launch {
         program: command.program.clone(),
@@ -114,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn the_prompt_goes_to_standard_input_or_is_the_last_argument() {
+    fn the_prompt_goes_to_standard_input_or_is_the_last_argument_or_isn_t_given() {
         let limits = Limits::default();
         let stdin = command(PromptVia::Stdin);
         let launch = Provider::Command.launch(&request(&stdin, "do it"), &limits).unwrap();
@@ -124,6 +125,9 @@ mod tests {
         let launch = Provider::Command.launch(&request(&argument, "do it"), &limits).unwrap();
         assert_eq!(launch.stdin, Stdin::Empty);
         assert_eq!(launch.arguments, ["-c", "cat", "do it"]);
+        let none = command(PromptVia::None);
+        let launch = Provider::Command.launch(&request(&none, "do it\0"), &limits).unwrap();
+        assert_eq!((launch.stdin, launch.arguments), (Stdin::Empty, vec!["-c".to_owned(), "cat".to_owned()]));
     }
 
     #[test]

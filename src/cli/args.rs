@@ -138,15 +138,16 @@ pub struct UpArgs {
     #[arg(long)]
     pub demo: bool,
     /// Stops by itself once the demo has run.
-    #[arg(long)]
+    #[arg(long, requires = "demo")]
     pub once: bool,
-    /// The port of web UI and API; another free one is taken if it is in use.
+    /// The port of web UI and API; otherwise the last one, or the first that is free from 8080 on.
     #[arg(long)]
     pub port: Option<u16>,
     /// Starts no daemon.
     #[arg(long)]
     pub no_daemon: bool,
-    /// Where everything is kept; the profile's folder otherwise.
+    /// Where database, key and log are kept; otherwise `multica/PROFILE` in the user's data folder (as root
+    /// /var/lib/multica/profiles/PROFILE).
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
     /// How long a clean stop waits for running tasks, seconds.

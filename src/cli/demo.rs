@@ -38,6 +38,8 @@ pub struct Outcome {
     pub failed: usize,
     /// Tasks that were cancelled.
     pub cancelled: usize,
+    /// The one to look into, as people name it.
+    pub failed_task: String,
     /// Events in the log.
     pub events: i64,
     /// What the verification found wrong.
@@ -175,6 +177,7 @@ async fn play(api: &Api, demo: &Demo<'_>, screen: &Screen) -> Result<Outcome, De
         completed: count("completed"),
         failed: count("failed"),
         cancelled: count("cancelled"),
+        failed_task: format!("{}#1", keys[3]),
         events: verified["up_to"].as_i64().ok_or(DemoError::Answer { field: "up_to" })?,
         findings: findings.iter().map(|finding| finding.as_str().unwrap_or_default().to_owned()).collect(),
     })

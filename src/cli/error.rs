@@ -226,7 +226,8 @@ impl CliError {
             Self::Config(error) => error.next_step(),
             Self::File { .. } => "Check the path and its permissions.".to_owned(),
             Self::NoServer => {
-                "Start one with `multica up`, or name it: `multica login --server-url URL --token TOKEN`."
+                "Start one with `multica up`, or name it: `multica login --server-url URL --token TOKEN`. The demo is a \
+                 profile of its own: `multica feed --profile demo`."
                     .to_owned()
             }
             Self::NotSignedIn => "Sign in: `multica login --token TOKEN`.".to_owned(),

@@ -143,6 +143,13 @@ mod tests {
     }
 
     #[test]
+    fn a_flag_that_would_change_nothing_is_refused() {
+        assert!(Cli::try_parse_from(["multica", "up", "--demo", "--once"]).is_ok());
+        let error = Cli::try_parse_from(["multica", "up", "--once"]).expect_err("there is no demo to end");
+        assert!(error.to_string().contains("--demo"), "{error}");
+    }
+
+    #[test]
     fn what_the_parser_says_is_told_without_its_decoration() {
         let of = |line: &str| {
             let error = Cli::try_parse_from(line.split(' ')).expect_err("means nothing");

@@ -306,7 +306,9 @@ fn headers(connection: &Connection) -> Result<HeaderMap, ClientError> {
         ("x-client-os", std::env::consts::OS.to_owned()),
     ];
     if let Some(workspace) = &connection.workspace {
-        plain.push(("x-workspace-id", workspace.clone()));
+        // Asked for by id or by slug: the server looks a slug up.
+        let is_id = uuid::Uuid::try_parse(workspace).is_ok();
+        plain.push((if is_id { "x-workspace-id" } else { "x-workspace-slug" }, workspace.clone()));
     }
     if let Some((agent, task)) = &connection.run {
         plain.push(("x-agent-id", agent.clone()));
@@ -333,6 +335,26 @@ mod tests {
     fn a_segment_can_not_leave_its_place_in_the_path() {
         assert_eq!(segment("GAME-12#3"), "GAME-12%233");
         assert_eq!(segment("../a b?x"), "..%2Fa%20b%3Fx");
+    }
+
+    #[test]
+    fn a_workspace_is_asked_for_by_id_or_by_slug() {
+        let asked = |workspace: &str| {
+            let connection = Connection {
+                server_url: "http://127.0.0.1:1".to_owned(),
+                token: None,
+                workspace: Some(workspace.to_owned()),
+                platform: "cli",
+                run: None,
+                limits: Limits::default(),
+                written: Written::default(),
+            };
+            let headers = headers(&connection).expect("headers");
+            ["x-workspace-id", "x-workspace-slug"]
+                .map(|name| headers.get(name).is_some_and(|v| v == workspace))
+        };
+        assert_eq!(asked("01890a5d-ac96-774b-bcce-b302099a8057"), [true, false]);
+        assert_eq!(asked("local"), [false, true]);
     }
 
     #[test]

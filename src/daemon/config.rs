@@ -28,6 +28,8 @@ pub struct DaemonConfig {
     pub state_dir: PathBuf,
     /// Where runs get their env roots.
     pub work_root: PathBuf,
+    /// Where server and database of the same installation keep their files; known under `multica up`.
+    pub data_dir: Option<PathBuf>,
     /// Tasks at once.
     pub slots: u32,
     /// The local port asked for; the next free one is taken if it is in use.
@@ -119,7 +121,9 @@ impl DaemonError {
             }
             Self::State { .. } => "Check the path and its permissions.",
             Self::Port { .. } => "Name a free one: `multica daemon start --health-port PORT`.",
-            Self::Executable(_) => "Check that /var/lib/multica can be written.",
+            Self::Executable(_) => {
+                return format!("Check that {} can be written.", super::host::system_dir().display());
+            }
             Self::Refused(ClientError::Refused(refused)) if !refused.next_step.is_empty() => {
                 &refused.next_step
             }

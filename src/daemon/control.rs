@@ -60,6 +60,12 @@ pub enum ControlError {
         /// The file.
         path: PathBuf,
     },
+    /// Server and database would end with it.
+    #[error("this daemon is part of `multica up` (pid {pid}), which would end with it")]
+    PartOfUp {
+        /// Its process.
+        pid: u32,
+    },
     /// It is still there.
     #[error("the daemon (pid {pid}) is still stopping")]
     StillStopping {
@@ -83,6 +89,9 @@ impl ControlError {
                 )
             }
             Self::Runs { .. } => "Look at it: `multica daemon status`.".to_owned(),
+            Self::PartOfUp { pid } => {
+                format!("Stop all of it: Ctrl-C in its terminal, or `kill -INT {pid}`.")
+            }
             Self::StillStopping { .. } => {
                 "Ask again, or don't wait for its tasks: `multica daemon stop --now`.".to_owned()
             }
@@ -118,9 +127,12 @@ pub async fn status(state_dir: &Path, limits: &Limits) -> Result<Option<Value>, 
 /// Asks the daemon to stop and waits until it is gone. False: it wasn't there.
 ///
 /// # Errors
-/// When it doesn't answer, or takes longer than its drain allows.
+/// When it is part of `multica up`, doesn't answer, or takes longer than its drain allows.
 pub async fn stop(state_dir: &Path, now: bool, limits: &Limits) -> Result<bool, ControlError> {
     let Some(local) = found(state_dir, limits).await? else { return Ok(false) };
+    if local.part_of_up {
+        return Err(ControlError::PartOfUp { pid: local.pid });
+    }
     let answer: Value = match local_api(&local)?.post("/shutdown", &json!({"now": now})).await {
         Ok(answer) => answer,
         Err(_) if !is_held(state_dir) => return Ok(true),
@@ -257,5 +269,18 @@ mod tests {
         }
         drop(lock);
         assert!(matches!(stop(folder.path(), true, &limits).await, Ok(false)));
+    }
+
+    #[tokio::test]
+    async fn a_daemon_inside_up_is_not_stopped_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let state = StateDir(folder.path().to_owned());
+        let lock = File::create(state.lock_file()).expect("a lock");
+        lock.try_lock().expect("taken");
+        let local = LocalState { pid: 7, port: 1, token: String::new(), part_of_up: true };
+        std::fs::write(state.local(), serde_json::to_vec(&local).expect("JSON")).expect("written");
+        let error = stop(folder.path(), true, &Limits::default()).await.expect_err("it is refused");
+        assert!(matches!(error, ControlError::PartOfUp { pid: 7 }), "{error:?}");
+        assert!(error.next_step().contains("`kill -INT 7`"));
     }
 }

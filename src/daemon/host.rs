@@ -5,10 +5,22 @@ use std::path::{Path, PathBuf};
 use crate::client::config::{Profile, write_private_io};
 use crate::kernel::digest::hex;
 use crate::kernel::ids::MachineId;
-use crate::process::owner;
+use crate::kernel::limits::Limits;
+use crate::process::executable::Published;
+use crate::process::{executable, owner};
 
 /// What belongs to the installation when the daemon is root.
-pub const SYSTEM_DIR: &str = "/var/lib/multica";
+const SYSTEM_DIR: &str = "/var/lib/multica";
+/// The variable by which tests of root's defaults get a place of their own.
+const TEST_SYSTEM_DIR: &str = "MULTICA_TEST_SYSTEM_DIR";
+
+/// What belongs to the installation when the daemon is root: no agent works in there.
+#[must_use]
+pub fn system_dir() -> PathBuf {
+    std::env::var_os(TEST_SYSTEM_DIR)
+        .filter(|dir| !dir.is_empty())
+        .map_or_else(|| SYSTEM_DIR.into(), Into::into)
+}
 
 /// The machine's id: of `/etc/machine-id`, else of an id file of the machine, else of the daemon's id.
 ///
@@ -21,7 +33,7 @@ pub fn machine_id(daemon_id: &str) -> MachineId {
     if let Some(text) = usable(Path::new("/etc/machine-id")) {
         return MachineId::from_machine_file(&text);
     }
-    let own = Path::new(SYSTEM_DIR).join("machine-id");
+    let own = system_dir().join("machine-id");
     if let Some(text) = usable(&own) {
         return MachineId::from_machine_file(&text);
     }
@@ -52,20 +64,24 @@ pub fn device_name() -> String {
 /// Where runs get their env roots: for root a place that every account can walk through.
 #[must_use]
 pub fn default_work_root(profile: &Profile, home: &Path) -> PathBuf {
-    if owner::current_uid() == 0 {
-        Path::new(SYSTEM_DIR).join("work")
-    } else {
-        profile.default_work_root(home)
-    }
+    if owner::current_uid() == 0 { system_dir().join("work") } else { profile.default_work_root(home) }
 }
 
-/// The executable that supervisors and agents' command lines use.
+/// The executable that supervisors and agents' command lines use; as root a copy, which stays while this lives.
 ///
 /// # Errors
 /// When it can't be found, or not be copied to where every account can start it.
-pub fn executable() -> std::io::Result<PathBuf> {
-    if owner::current_uid() == 0 {
-        return crate::process::executable::publish(&Path::new(SYSTEM_DIR).join("bin"));
+pub fn executable(limits: &Limits) -> std::io::Result<(PathBuf, Option<Published>)> {
+    if owner::current_uid() != 0 {
+        return Ok((std::env::current_exe()?, None));
     }
-    std::env::current_exe()
+    let root = system_dir().join("bin");
+    let ours = executable::publish(&root)?;
+    match executable::remove_unused(&root, limits.old_executable.duration()) {
+        Ok(0) => {}
+        Ok(removed) => tracing::info!(removed, "removed copies of the executable that nobody uses"),
+        // Only their space is lost.
+        Err(error) => tracing::warn!(%error, "can't look for old copies of the executable"),
+    }
+    Ok((ours.path.clone(), Some(ours)))
 }

@@ -5,18 +5,20 @@ use std::path::PathBuf;
 
 use tokio::io::AsyncReadExt;
 
-use super::host::SYSTEM_DIR;
+use super::host::system_dir;
 use super::run::Daemon;
 use crate::execenv::directory::{Inspect, Inspected};
 use crate::process::child::{Cwd, Input, Output, Spawn};
 
 /// Looks; the wait for a hanging file system is bounded by the limit for getting ready.
 pub async fn inspect(daemon: &Daemon, path: &str) -> io::Result<Inspected> {
-    let own = [&daemon.config.work_root, &daemon.config.state_dir, &PathBuf::from(SYSTEM_DIR)];
+    let system = system_dir();
+    let own = [&daemon.config.work_root, &daemon.config.state_dir, &system];
+    let own = own.into_iter().chain(&daemon.config.data_dir);
     let request = Inspect {
         path: path.to_owned(),
         home: daemon.config.environment.get("HOME").unwrap_or("/").to_owned(),
-        own_folders: own.map(|folder| folder.display().to_string()).to_vec(),
+        own_folders: own.map(|folder| folder.display().to_string()).collect(),
         allowed_directories: daemon
             .config
             .allowed_directories

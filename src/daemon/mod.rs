@@ -28,6 +28,7 @@ mod start;
 mod state;
 mod supervisors;
 mod unreadable;
+pub mod up_seat;
 mod waiter;
 
 pub use config::{DaemonConfig, DaemonError, Ended, Shutdown};

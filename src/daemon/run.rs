@@ -61,7 +61,8 @@ pub struct Daemon {
 /// See [`DaemonError`].
 pub async fn run(config: DaemonConfig, shutdown: watch::Receiver<Shutdown>) -> Result<Ended, DaemonError> {
     let seat = start::take(&config).await?;
-    let executable = host::executable().map_err(DaemonError::Executable)?;
+    // Kept until the end: nobody removes the copy that this daemon's runs are started from.
+    let (executable, _kept) = host::executable(&config.limits).map_err(DaemonError::Executable)?;
     let api = Api::new(&Connection {
         server_url: config.server_url.clone(),
         token: Some(config.token.clone()),

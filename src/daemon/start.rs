@@ -49,7 +49,12 @@ pub async fn take(config: &DaemonConfig) -> Result<Seat, DaemonError> {
     let first = config.health_port.unwrap_or(FIRST_PORT);
     let (listener, port) = bind(first).await.map_err(|source| DaemonError::Port { first, source })?;
     let token = fresh_token().map_err(failed("/dev/urandom".into()))?;
-    let local = LocalState { pid: std::process::id(), port, token: token.expose_secret().to_owned() };
+    let local = LocalState {
+        pid: std::process::id(),
+        port,
+        token: token.expose_secret().to_owned(),
+        part_of_up: config.data_dir.is_some(),
+    };
     write_json(&state.local(), &local).map_err(failed(state.local()))?;
     Ok(Seat { state, listener, port, token, _lock: lock })
 }

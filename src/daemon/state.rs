@@ -35,6 +35,9 @@ pub struct LocalState {
     pub port: u16,
     /// What its control asks for.
     pub token: String,
+    /// It runs inside `multica up`, whose other parts would end with it.
+    #[serde(default)]
+    pub part_of_up: bool,
 }
 
 /// `tasks/….delivered`.

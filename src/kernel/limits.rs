@@ -62,6 +62,9 @@ pub struct Limits {
     pub version_bytes: u64,
     /// A start in the background waits this long to hear that the server has taken the daemon in.
     pub introduction: Millis,
+    /// A copy of the executable that nobody uses is removed once it is this old: a younger one may belong to
+    /// a daemon that is just starting, or that this process can't see.
+    pub old_executable: Millis,
     /// A daemon that lives has written down how it is reached by then.
     pub settle_in: Millis,
     /// Between two looks at a file or a lock that another process changes.
@@ -220,6 +223,7 @@ impl Default for Limits {
             version_wait: seconds(10),
             version_bytes: 64 * 1_024,
             introduction: seconds(5),
+            old_executable: minutes(60),
             settle_in: seconds(2),
             look: Millis(50),
             knock: Millis(20),

@@ -5,6 +5,7 @@
 //!
 //! Not here: the machine half; the command line.
 
+pub mod demo_place;
 pub mod log;
 pub mod up;
 

@@ -1,15 +1,16 @@
 //! `multica up`: private PostgreSQL, server and daemon in one process, one terminal.
 //!
 //! Invariants: it works in a profile of its own and never touches another's files; nothing of it outlives a
-//! clean stop, which ends the daemon first, the server after it and the database last; the demo's data
-//! directory is wiped only when it carries the demo's mark.
+//! clean stop, which ends the daemon first, the server after it and the database last; a profile has one of
+//! it at a time, and nothing of the profile is written before that is sure.
+//!
+//! Not here: the demo's folders (`demo_place`).
 
-use std::fs::{self, File};
 use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use secrecy::SecretString;
 use serde_json::{Value, json};
@@ -18,32 +19,29 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use super::demo_place::{DemoPlace, DemoPlaceError};
 use super::{SystemError, bind};
 use crate::cli::demo::{self, Demo};
 use crate::cli::{self, Common, DaemonStart, UpArgs};
 use crate::client::api::{Api, Connection, Written};
 use crate::client::config::{ConfigFile, Environment, Home, LOCAL_PROFILE, Profile};
+use crate::daemon::up_seat::{self, UpRecord, UpSeatError};
 use crate::daemon::{self, DaemonConfig, Ended, Shutdown};
-use crate::git::Git;
 use crate::kernel::error_chain::Chain;
 use crate::kernel::limits::Limits;
-use crate::store::embedded::{Claim, postmaster};
+use crate::store::embedded::Claim;
 
 /// The demo's profile.
 const DEMO_PROFILE: &str = "demo";
-/// What says that a data directory is the demo's, to be wiped.
-const DEMO_MARK: &str = ".multica-demo";
 /// The port tried first.
 const FIRST_PORT: u16 = 8080;
 /// Ports tried after it.
 const MORE_PORTS: u16 = 200;
-/// How long to wait for another process to let go of the data directory: one that was killed holds it for
+/// How long to wait for another process to let go of profile and data directory: one that was killed holds it for
 /// some 100 ms more.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 /// The demo comes to its end within this time, or says that it didn't.
 const DEMO_LIMIT: Duration = Duration::from_secs(120);
-/// The demo's repository: one call of git.
-const GIT_LIMIT: Duration = Duration::from_secs(30);
 
 /// Why `multica up` can't start or go on.
 #[derive(Debug, thiserror::Error)]
@@ -66,9 +64,12 @@ pub enum UpError {
     /// The demo.
     #[error("the demo can't be shown")]
     Demo(#[from] demo::DemoError),
-    /// The demo's repository.
-    #[error("the demo's repository can't be made")]
-    Sample(#[from] crate::git::GitError),
+    /// The demo's folders.
+    #[error("the demo has no place")]
+    Place(#[from] DemoPlaceError),
+    /// The profile is in use.
+    #[error("the profile is in use")]
+    Seat(#[from] UpSeatError),
     /// A file or folder.
     #[error("can't {action} {path}")]
     File {
@@ -83,9 +84,6 @@ pub enum UpError {
     /// Signals can't be heard.
     #[error("signals can't be listened to")]
     Signals(#[source] io::Error),
-    /// The data directory belongs to something else.
-    #[error("{0} isn't the demo's: it holds other files")]
-    NotTheDemos(PathBuf),
     /// Every port is taken.
     #[error("no port from {FIRST_PORT} on is free")]
     NoPort,
@@ -100,11 +98,11 @@ impl UpError {
             Self::Daemon(error) => error.next_step(),
             Self::Config(error) => error.next_step(),
             Self::Cli(error) => error.next_step(),
-            Self::NotTheDemos(_) => "Name an empty folder: `multica up --demo --data-dir DIR`.".to_owned(),
+            Self::Place(error) => error.next_step(),
+            Self::Seat(error) => error.next_step(),
             Self::NoPort => "Name a free one: `multica up --port PORT`.".to_owned(),
             Self::Signals(_) => "Start it again.".to_owned(),
             Self::File { .. } => "Check the path and its permissions.".to_owned(),
-            Self::Sample(_) => "Check that git works: `git --version`.".to_owned(),
             Self::Call(_) | Self::Demo(_) => "Look in multica.log in the data directory.".to_owned(),
         }
     }
@@ -117,14 +115,22 @@ impl UpError {
 pub async fn run(common: &Common, args: &UpArgs, limits: Limits) -> Result<ExitCode, UpError> {
     // From here on a signal is answered by a clean stop, also while the database is still being made.
     let mut signals = Signals::listen().map_err(UpError::Signals)?;
+    let began = Instant::now();
     let plan = Plan::new(common, args, Environment::of_process())?;
-    let claim = take(&plan.data, args.demo).await?;
-    log_to(&plan.data, common.debug, &limits)?;
+    let log = plan.data.join("multica.log");
+    let record = UpRecord { pid: std::process::id(), data_dir: plan.data.clone(), log: log.clone() };
+    let profile = &plan.profile;
+    let _seat = up_seat::take(&profile.folder, profile.title(), &record, LOCK_PATIENCE, &limits).await?;
+    let claim = take(&plan).await?;
+    log_to(log, common.debug, &limits)?;
     let config = ConfigFile::read(&plan.profile.config_path())?;
     let listener = listen(args.port, config.text("server_url")).await?;
     let person = plan.environment.get("USER").unwrap_or("Owner").to_owned();
     let stop_server = CancellationToken::new();
-    say(&format!("Starting PostgreSQL and the server ({}).", plan.data.display()));
+    say(&format!(
+        "Starting PostgreSQL and the server; data and log (multica.log) are in {}.",
+        plan.data.display()
+    ));
     let token = config.text("token").map(ToOwned::to_owned);
     let start = super::Start { claim, listener, person, token, limits: limits.clone() };
     let up = super::up(start, stop_server.clone()).await;
@@ -140,21 +146,56 @@ pub async fn run(common: &Common, args: &UpArgs, limits: Limits) -> Result<ExitC
         with_server(&plan, args, limits, config, (server, bootstrap), &stop_server, &mut signals).await;
     // Whatever happened: server and database end with this process.
     let stopped = embedded.stop().await.map_err(SystemError::from);
-    let code = told?;
+    let (code, left) = told?;
     stopped?;
+    say(&farewell(left, began.elapsed()));
     Ok(code)
 }
 
-/// Makes the data directory this process' own; the demo's is emptied then, never before.
-async fn take(data: &Path, demo: bool) -> Result<Claim, UpError> {
-    if demo {
-        must_be_the_demos(data)?;
+/// Makes the data directory this process' own; the demo's folders are emptied then, never before.
+async fn take(plan: &Plan) -> Result<Claim, UpError> {
+    if let Some(place) = &plan.demo {
+        place.must_be_the_demos()?;
     }
-    let claim = Claim::take(data, LOCK_PATIENCE).await.map_err(SystemError::from)?;
-    if demo {
-        wipe(data).await?;
+    let claim = Claim::take(&plan.data, LOCK_PATIENCE).await.map_err(SystemError::from)?;
+    if let Some(place) = &plan.demo {
+        place.wipe().await?;
     }
     Ok(claim)
+}
+
+/// What a stop has left behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Left {
+    /// Runs that were interrupted.
+    interrupted: usize,
+    /// Runs whose last reports the server doesn't have yet.
+    undelivered: usize,
+}
+
+/// The last line: how long it was up, and what became of the runs.
+fn farewell(left: Left, up_for: Duration) -> String {
+    let minutes = up_for.as_secs() / 60;
+    let span = match (minutes / 60, minutes) {
+        (0, 0) => format!("{} s", up_for.as_secs()),
+        (0, minutes) => format!("{minutes} min"),
+        (hours, minutes) => format!("{hours} h {} min", minutes % 60),
+    };
+    let runs = |count: usize| if count == 1 { "1 run".to_owned() } else { format!("{count} runs") };
+    let mut line = format!("Stopped after {span}, database and all.");
+    if left.interrupted > 0 {
+        line.push_str(&format!(
+            " Interrupted: {}; `multica task list` tells after the next start what became of it.",
+            runs(left.interrupted)
+        ));
+    }
+    if left.undelivered > 0 {
+        line.push_str(&format!(
+            " The last reports of {} are delivered at the next start.",
+            runs(left.undelivered)
+        ));
+    }
+    line
 }
 
 /// Everything between the server's first breath and its last.
@@ -166,15 +207,14 @@ async fn with_server(
     (server, bootstrap): (super::Server, super::Bootstrap),
     stop_server: &CancellationToken,
     signals: &mut Signals,
-) -> Result<ExitCode, UpError> {
+) -> Result<(ExitCode, Left), UpError> {
     let url = format!("http://{}", server.address());
-    let repository = plan.data.join("repository");
     config.set("server_url", json!(url));
     config.set("workspace_id", json!(bootstrap.workspace));
     config.set("token", json!(bootstrap.token));
-    if args.demo {
-        sample(&repository, &plan.environment).await?;
-        config.set("allowed_directories", json!([repository]));
+    if let Some(place) = &plan.demo {
+        place.make_sample(&plan.environment).await?;
+        config.set("allowed_directories", json!([place.repository()]));
     }
     config.write(&plan.profile.config_path())?;
     let connection = Connection {
@@ -188,15 +228,14 @@ async fn with_server(
     };
     let api = Api::new(&connection)?;
     let daemon_config = plan.daemon(args, limits)?;
-    let demo = args.demo.then_some(repository);
     let mut server = tokio::spawn(server.run());
-    let told = serve_people(&api, daemon_config, args, demo.as_deref(), &mut server, signals).await;
+    let told = serve_people(&api, daemon_config, args, plan, &mut server, signals).await;
     stop_server.cancel();
     let served =
         if server.is_finished() { Ok(()) } else { server.await.unwrap_or(Err(SystemError::Stopped)) };
-    let code = told?;
+    let told = told?;
     served?;
-    Ok(code)
+    Ok(told)
 }
 
 type ServerTask = tokio::task::JoinHandle<Result<(), SystemError>>;
@@ -206,16 +245,19 @@ async fn serve_people(
     api: &Api,
     config: DaemonConfig,
     args: &UpArgs,
-    demo: Option<&Path>,
+    plan: &Plan,
     server: &mut ServerTask,
     signals: &mut Signals,
-) -> Result<ExitCode, UpError> {
+) -> Result<(ExitCode, Left), UpError> {
     let (ask, asked) = watch::channel(Shutdown::None);
     let daemon_id = config.daemon_id.clone();
+    let drain = config.drain;
+    let cli = plan.cli();
+    let demo = plan.demo.as_ref().map(DemoPlace::repository);
     let mut daemon = (!args.no_daemon).then(|| tokio::spawn(daemon::run(config, asked)));
     let told = async {
-        greet(api, args.demo).await?;
-        let Some(repository) = demo else {
+        greet(api, args, &cli).await?;
+        let Some(repository) = &demo else {
             signals.asked(&ask, Shutdown::Drain).await;
             return Ok(ExitCode::SUCCESS);
         };
@@ -227,7 +269,10 @@ async fn serve_people(
         };
         let code = show(&outcome);
         if !args.once {
-            say("The demo is over; its pages stay until you press Ctrl-C.");
+            say("The demo is over; it stays until you press Ctrl-C. In another terminal:");
+            say(&format!("  {cli} feed                      # what happened"));
+            say(&format!("  {cli} task list"));
+            say(&format!("  {cli} task explain {}", outcome.failed_task));
             signals.asked(&ask, Shutdown::Now).await;
         }
         Ok(code)
@@ -238,15 +283,39 @@ async fn serve_people(
             Ok(Err(error)) => error.into(),
             Ok(Ok(())) | Err(_) => SystemError::Stopped.into(),
         }),
-        ended = ended(&mut daemon) => ended.map(|()| ExitCode::SUCCESS),
+        ended = ended(&mut daemon) => ended.map(|_| ExitCode::SUCCESS),
     };
     if demo.is_some() || result.is_err() {
         ask.send_replace(Shutdown::Now);
     }
+    if ask.borrow().eq(&Shutdown::Drain) {
+        say(&stopping(running(api, &daemon_id).await, drain));
+    }
     let ended = end_daemon(&mut daemon, &ask, signals).await;
     let code = result?;
-    ended?;
-    Ok(code)
+    Ok((code, ended?))
+}
+
+/// How many runs the daemon has; none where the server can't say.
+async fn running(api: &Api, daemon_id: &str) -> u64 {
+    let answer = api.get::<Value>("/api/daemons").await.unwrap_or_default();
+    let daemons = answer["daemons"].as_array().into_iter().flatten();
+    daemons
+        .filter(|daemon| daemon["daemon_id"] == daemon_id)
+        .filter_map(|daemon| daemon["running"].as_u64())
+        .sum()
+}
+
+/// What is said when a stop begins.
+fn stopping(running: u64, drain: Duration) -> String {
+    let seconds = drain.as_secs();
+    match running {
+        0 => "Stopping; nothing runs.".to_owned(),
+        1 => format!("Stopping. 1 run goes on for up to {seconds} s; Ctrl-C again interrupts it now."),
+        runs => {
+            format!("Stopping. {runs} runs go on for up to {seconds} s; Ctrl-C again interrupts them now.")
+        }
+    }
 }
 
 /// Where things are.
@@ -255,6 +324,8 @@ struct Plan {
     data: PathBuf,
     common: Common,
     environment: Environment,
+    /// The demo's folders, where it is to be shown.
+    demo: Option<DemoPlace>,
     /// Set where runs don't go to the usual place.
     work_root: Option<PathBuf>,
 }
@@ -276,13 +347,29 @@ impl Plan {
         };
         let apart = args.demo || args.data_dir.is_some();
         let work_root = apart.then(|| data.join("work"));
+        let demo = args.demo.then(|| DemoPlace::of(&data, &daemon::host::system_dir()));
         Ok(Self {
             profile,
             data,
             common: Common { profile: Some(name), ..common.clone() },
             environment,
+            demo,
             work_root,
         })
+    }
+
+    /// How another terminal calls this installation: the profiles `default` and `local` are found without their
+    /// name, unless a variable names another.
+    fn cli(&self) -> String {
+        let folders = self.environment.get("PATH").unwrap_or_default().split(':');
+        let is_on_path =
+            folders.map(|folder| Path::new(folder).join("multica")).any(|program| program.is_file());
+        let own = std::env::current_exe().map(|program| program.display().to_string());
+        let program = own.ok().filter(|_| !is_on_path).unwrap_or_else(|| "multica".to_owned());
+        match self.profile.title() {
+            "default" | LOCAL_PROFILE => program,
+            name => format!("{program} --profile {name}"),
+        }
     }
 
     fn daemon(&self, args: &UpArgs, limits: Limits) -> Result<DaemonConfig, UpError> {
@@ -292,14 +379,15 @@ impl Plan {
             drain: args.drain,
             ..DaemonStart::default()
         };
-        Ok(cli::daemon_config(&self.common, &start, limits)?)
+        let config = cli::daemon_config(&self.common, &start, limits)?;
+        Ok(DaemonConfig { data_dir: Some(self.data.clone()), ..config })
     }
 }
 
 /// Root's is a place that other accounts can walk through; a user's is where user data belongs.
 fn default_data_dir(home: &Home, environment: &Environment, profile: &str) -> PathBuf {
     if crate::process::owner::current_uid() == 0 {
-        return Path::new(daemon::host::SYSTEM_DIR).join("profiles").join(profile);
+        return daemon::host::system_dir().join("profiles").join(profile);
     }
     let user = home.0.parent().unwrap_or(&home.0);
     let base = environment.get("XDG_DATA_HOME").map_or_else(|| user.join(".local/share"), PathBuf::from);
@@ -310,71 +398,6 @@ fn say(line: &str) {
     anstream::eprintln!("{line}");
 }
 
-fn make(folder: &Path) -> Result<(), UpError> {
-    fs::create_dir_all(folder).map_err(|source| UpError::File {
-        action: "make",
-        path: folder.to_owned(),
-        source,
-    })
-}
-
-/// A data directory without the demo's mark is somebody's: it is refused, not emptied. One with nothing but
-/// the lock was left by a demo that was killed before it could leave its mark.
-fn must_be_the_demos(data: &Path) -> Result<(), UpError> {
-    let of_others = |entry: io::Result<fs::DirEntry>| entry.is_ok_and(|e| e.file_name() != Claim::FILE);
-    let is_empty = fs::read_dir(data).map_or(true, |mut entries| !entries.any(of_others));
-    if !is_empty && !data.join(DEMO_MARK).is_file() {
-        return Err(UpError::NotTheDemos(data.to_owned()));
-    }
-    Ok(())
-}
-
-/// Empties the demo's data directory, which this process has claimed.
-async fn wipe(data: &Path) -> Result<(), UpError> {
-    let failed = |action, path: &Path| {
-        let path = path.to_owned();
-        move |source| UpError::File { action, path, source }
-    };
-    let mark = data.join(DEMO_MARK);
-    fs::write(&mark, "The demo empties this folder at its start.\n").map_err(failed("write", &mark))?;
-    // A demo that was killed has left its database running.
-    if let Ok(cluster) = data.join("pg/data").canonicalize() {
-        postmaster::stop(&cluster, || {}).await.map_err(SystemError::from)?;
-    }
-    for entry in fs::read_dir(data).into_iter().flatten().flatten() {
-        let path = entry.path();
-        // Whoever waits for the lock waits on this very file.
-        if path == mark || entry.file_name() == Claim::FILE {
-            continue;
-        }
-        let gone = if path.is_dir() && !path.is_symlink() {
-            fs::remove_dir_all(&path)
-        } else {
-            fs::remove_file(&path)
-        };
-        gone.map_err(failed("remove", &path))?;
-    }
-    Ok(())
-}
-
-/// The demo's repository, with one file and one commit.
-async fn sample(folder: &Path, environment: &Environment) -> Result<(), UpError> {
-    make(folder)?;
-    let readme = folder.join("README.md");
-    let failed = |path: &Path| {
-        let path = path.to_owned();
-        move |source| UpError::File { action: "write", path, source }
-    };
-    fs::write(&readme, "# Greetings\n\nA throw-away repository.\n").map_err(failed(&readme))?;
-    let git = Git {
-        home: folder.display().to_string(),
-        path: environment.get("PATH").unwrap_or("/usr/bin:/bin").to_owned(),
-        timeout: GIT_LIMIT,
-    };
-    let handle = File::open(folder).map_err(failed(folder))?;
-    Ok(git.make_sample(&handle).await?)
-}
-
 /// The port asked for, else the profile's, else the first free one.
 async fn listen(asked: Option<u16>, last: Option<&str>) -> Result<TcpListener, UpError> {
     let at = |port| SocketAddr::from(([127, 0, 0, 1], port));
@@ -382,8 +405,12 @@ async fn listen(asked: Option<u16>, last: Option<&str>) -> Result<TcpListener, U
         return Ok(bind(at(port)).await?);
     }
     let kept = last.and_then(|url| url.rsplit(':').next()).and_then(|port| port.parse().ok());
+    let wanted = kept.unwrap_or(FIRST_PORT);
     for port in kept.into_iter().chain(FIRST_PORT..FIRST_PORT + MORE_PORTS) {
         if let Ok(listener) = bind(at(port)).await {
+            if port != wanted {
+                say(&format!("Port {wanted} is in use by another program; this takes {port}."));
+            }
             return Ok(listener);
         }
     }
@@ -391,12 +418,11 @@ async fn listen(asked: Option<u16>, last: Option<&str>) -> Result<TcpListener, U
 }
 
 /// The log goes to a file: the terminal is for people, unless they ask for it.
-fn log_to(data: &Path, debug: bool, limits: &Limits) -> Result<(), UpError> {
+fn log_to(path: PathBuf, debug: bool, limits: &Limits) -> Result<(), UpError> {
     if debug {
         super::log::to_terminal(true);
         return Ok(());
     }
-    let path = data.join("multica.log");
     super::log::to_file(path.clone(), debug, limits).map_err(|source| UpError::File {
         action: "open",
         path,
@@ -405,19 +431,22 @@ fn log_to(data: &Path, debug: bool, limits: &Limits) -> Result<(), UpError> {
 }
 
 /// Address, sign-in link, and what to do first.
-async fn greet(api: &Api, demo: bool) -> Result<(), UpError> {
+async fn greet(api: &Api, args: &UpArgs, cli: &str) -> Result<(), UpError> {
     let link = api.post::<Value>("/api/sign-in-links", &json!({})).await?;
     let link = link["url"].as_str().unwrap_or_default();
     say("");
     say(&format!("multica is up at {}", api.server_url()));
     say(&format!("  sign in (works once, for ten minutes): {link}"));
-    if !demo {
+    if args.demo {
+        say(&format!("  meanwhile, in another terminal: {cli} task list"));
+    } else {
         say("");
         say("Attach a directory of your own, in another terminal:");
-        say("  multica project create --title Game");
-        say("  multica project resource add Game --type local_directory --local-path ~/code/game");
-        say("  multica agent create --name dev --provider claude        # or codex, opencode, command");
-        say("  multica issue create --title \"Fix the build\" --project Game --assignee dev");
+        say(&format!("  {cli} project create --title Game"));
+        say(&format!("  {cli} project resource add Game --type local_directory --local-path ~/code/game"));
+        say(&format!("  {cli} agent create --name dev --provider claude       # or codex, opencode"));
+        say(&format!("  {cli} agent create --name build --provider command --command make --prompt none"));
+        say(&format!("  {cli} issue create --title \"Build it\" --project Game --assignee build"));
         say("");
         say("Ctrl-C stops all of it.");
     }
@@ -469,17 +498,20 @@ impl Signals {
 
 type DaemonTask = Option<tokio::task::JoinHandle<Result<Ended, daemon::DaemonError>>>;
 
-/// Waits for the daemon's own end (`multica daemon stop`, or a failure); for ever where there is none.
-async fn ended(daemon: &mut DaemonTask) -> Result<(), UpError> {
+/// Waits for the daemon's own end; for ever where there is none.
+async fn ended(daemon: &mut DaemonTask) -> Result<Left, UpError> {
     let Some(task) = daemon else { return std::future::pending().await };
     let ended = task.await;
     *daemon = None;
     let ended = ended.map_err(|_| SystemError::Stopped)??;
     tracing::info!(?ended, "the daemon has stopped");
-    if ended == Ended::Superseded {
-        say("A newer process of this daemon has registered; this one stops.");
+    match ended {
+        Ended::Superseded => {
+            say("A newer process of this daemon has registered; this one stops.");
+            Ok(Left::default())
+        }
+        Ended::Stopped { interrupted, undelivered } => Ok(Left { interrupted, undelivered }),
     }
-    Ok(())
 }
 
 /// Ends the daemon; a second signal hurries it.
@@ -487,15 +519,12 @@ async fn end_daemon(
     daemon: &mut DaemonTask,
     ask: &watch::Sender<Shutdown>,
     signals: &mut Signals,
-) -> Result<(), UpError> {
+) -> Result<Left, UpError> {
     if daemon.is_none() {
-        return Ok(());
+        return Ok(Left::default());
     }
     if *ask.borrow() == Shutdown::None {
         ask.send_replace(Shutdown::Drain);
-    }
-    if *ask.borrow() == Shutdown::Drain {
-        say("Stopping: no new claims; what runs may end. Ctrl-C again stops it now.");
     }
     loop {
         tokio::select! {
@@ -510,4 +539,26 @@ pub fn report(error: &UpError) -> ExitCode {
     say(&format!("error: {}", Chain(error)));
     say(&format!("Next: {}", error.next_step()));
     ExitCode::FAILURE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stop_says_what_it_waits_for_and_what_became_of_the_runs() {
+        let drain = Duration::from_secs(30);
+        assert_eq!(stopping(0, drain), "Stopping; nothing runs.");
+        assert!(stopping(2, drain).starts_with("Stopping. 2 runs go on for up to 30 s; Ctrl-C again"));
+        let farewell = |interrupted, undelivered, seconds| {
+            farewell(Left { interrupted, undelivered }, Duration::from_secs(seconds))
+        };
+        assert_eq!(farewell(0, 0, 42), "Stopped after 42 s, database and all.");
+        assert!(
+            farewell(1, 0, 240).starts_with("Stopped after 4 min, database and all. Interrupted: 1 run; ")
+        );
+        let line = farewell(0, 2, 7_380);
+        assert!(line.starts_with("Stopped after 2 h 3 min"), "{line}");
+        assert!(line.ends_with("reports of 2 runs are delivered at the next start."), "{line}");
+    }
 }

@@ -62,8 +62,12 @@ pub struct Create {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Prompt {
+    /// On standard input.
     Stdin,
+    /// As the last argument.
     Argument,
+    /// Not at all: for a program that does the same for every issue, as `make` does.
+    None,
 }
 
 pub async fn run(session: &Session, verb: AgentVerb) -> Result<(), CliError> {
@@ -103,6 +107,7 @@ async fn run_create(session: &Session, create: Create) -> Result<(), CliError> {
 fn command_line(create: &Create) -> Result<Option<Value>, CliError> {
     let prompt = match create.prompt {
         Some(Prompt::Argument) => "argument",
+        Some(Prompt::None) => "none",
         Some(Prompt::Stdin) | None => "stdin",
     };
     match (&create.command, create.provider.as_str()) {

@@ -1,5 +1,7 @@
 //! `multica daemon`.
 
+use std::path::{Path, PathBuf};
+
 use clap::Subcommand;
 use serde_json::{Value, json};
 
@@ -7,10 +9,9 @@ use crate::cli::args::{Common, DaemonStart};
 use crate::cli::error::CliError;
 use crate::cli::output::{items, line, read, short, text};
 use crate::cli::session::Session;
-use crate::client::config::{ConfigFile, Home};
-use crate::daemon::DaemonConfig;
-use crate::daemon::control;
+use crate::client::config::{ConfigFile, Home, Profile};
 use crate::daemon::log_file::Tail;
+use crate::daemon::{DaemonConfig, control, up_seat};
 use crate::kernel::limits::Limits;
 use crate::wire::api::Daemon;
 
@@ -21,7 +22,8 @@ pub enum DaemonVerb {
     List,
     /// Starts this machine's daemon.
     Start(DaemonStart),
-    /// Stops it cleanly: it waits for what runs, then stops that too.
+    /// Stops it cleanly: it waits for what runs, then stops that too. One that is part of `multica up` is stopped
+    /// there.
     Stop {
         /// Doesn't wait for running tasks; they are tried again elsewhere or later.
         #[arg(long)]
@@ -162,7 +164,7 @@ fn task_line(task: &Value) -> String {
 }
 
 async fn logs(session: &Session, follow: bool, lines: usize) -> Result<(), CliError> {
-    let path = control::log_path(&session.profile()?.daemon_dir());
+    let path = log(&session.profile()?);
     let failed = |source| CliError::File { path: path.clone(), source };
     let (mut tail, mut fresh) = Tail::open(&path, lines).map_err(failed)?;
     loop {
@@ -174,6 +176,16 @@ async fn logs(session: &Session, follow: bool, lines: usize) -> Result<(), CliEr
         }
         tokio::time::sleep(session.limits.transcript_flush.duration()).await;
         fresh = tail.fresh().map_err(failed)?;
+    }
+}
+
+/// The log of the profile's last daemon: its own, or that of `multica up` around it.
+fn log(profile: &Profile) -> PathBuf {
+    let own = control::log_path(&profile.daemon_dir());
+    let written = |path: &Path| path.metadata().and_then(|meta| meta.modified()).ok();
+    match up_seat::last(&profile.folder) {
+        Some(up) if written(&up.log) > written(&own) => up.log,
+        _ => own,
     }
 }
 
@@ -214,6 +226,7 @@ pub fn daemon_config(session: &Session, args: &DaemonStart) -> Result<DaemonConf
         state_dir: profile.daemon_dir(),
         work_root: root
             .map_or_else(|| crate::daemon::host::default_work_root(&profile, user_home), Into::into),
+        data_dir: None,
         slots: slots.unwrap_or(session.limits.daemon_slots),
         health_port: args.health_port,
         drain: args.drain.map_or(session.limits.drain.duration(), std::time::Duration::from_secs),

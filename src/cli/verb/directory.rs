@@ -51,7 +51,12 @@ fn list(session: &Session, answer: &Value) -> Result<(), CliError> {
         })
         .collect();
     let headers = ["id", "label", "path", "holder", "since", "waiting"];
-    session.out.list(answer, &headers, rows, "No directory has been used yet.")
+    session.out.list(
+        answer,
+        &headers,
+        rows,
+        "No task has asked for a directory yet; what is attached: `multica project resource list PROJECT`.",
+    )
 }
 
 fn show(session: &Session, answer: &Value) -> Result<(), CliError> {

@@ -15,6 +15,8 @@ pub enum PromptVia {
     Stdin,
     /// As the last argument; standard input is empty.
     Argument,
+    /// Not at all: the program does the same for every issue, and reads the context files if it likes.
+    None,
 }
 
 /// What provider `command` starts. No shell takes part.

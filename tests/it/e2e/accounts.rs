@@ -7,7 +7,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
-use super::installation::{Installation, eventually};
+use super::installation::{Installation, eventually, system_dir};
 
 /// The account that owns the directory.
 struct Account {
@@ -77,7 +77,7 @@ fn an_agent_works_as_the_directory_s_owner_and_reports_from_there() {
     let program = PathBuf::from(read(&directory, "which"));
     if let Some((name, home)) = &account.other {
         assert_eq!((&read(&directory, "user"), &read(&directory, "home")), (name, home));
-        assert!(program.starts_with("/var/lib/multica/bin"), "{program:?}");
+        assert!(program.starts_with(system_dir().join("bin")), "{program:?}");
         assert_eq!(fs::metadata(&program).unwrap().permissions().mode() & 0o777, 0o755);
     } else {
         assert_eq!(read(&directory, "home"), installation.base().join("home").display().to_string());

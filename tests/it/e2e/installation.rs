@@ -1,6 +1,7 @@
 //! A whole installation for one test: `multica up` as a real process with a home, a data directory and a
 //! port of its own.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -19,6 +20,12 @@ pub use crate::support::waiting::eventually_blocking as eventually;
 const LIMITS: &str = r#"{"heartbeat":300,"unreachable":30000,"reconnect_grace":120000,"sweep":100,"drain":3000,
 "kill_grace":500,"claim_receipt":3000,"report_retry_first":50,"report_retry_max":500,"lock_retry":100,
 "lock_wait":300,"claim_poll":2000,"order_poll":2000}"#;
+
+/// Where tests as root have what belongs to the machine's installation: one place for all, for the copies of
+/// the executable, which every account can reach.
+pub fn system_dir() -> PathBuf {
+    std::env::temp_dir().join("multica-e2e-system")
+}
 
 /// A running installation. Dropping it stops all of it and removes its folder.
 pub struct Installation {
@@ -49,6 +56,7 @@ impl Installation {
         environment.push(("HOME".into(), base.join("home").display().to_string()));
         environment.push(("MULTICA_LIMITS".into(), LIMITS.replace('\n', "")));
         environment.push(("MULTICA_TEST_UNSAFE_DATABASE".into(), "1".into()));
+        environment.push(("MULTICA_TEST_SYSTEM_DIR".into(), system_dir().display().to_string()));
         let installation = Self { base, up: None, environment };
         installation.allow(&installation.base.join("code"));
         installation
@@ -62,7 +70,7 @@ impl Installation {
     }
 
     /// Root's own directories are refused unless the daemon's local configuration names them.
-    fn allow(&self, folder: &Path) {
+    pub fn allow(&self, folder: &Path) {
         let profile = self.profile("local");
         fs::create_dir_all(&profile).unwrap();
         let config = json!({ "allowed_directories": [folder] });
@@ -133,7 +141,12 @@ impl Installation {
     }
 
     pub fn command(&self) -> Command {
-        let mut command = Command::new(binary());
+        self.command_of(binary())
+    }
+
+    /// Any program, in this installation's environment.
+    pub fn command_of(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(program);
         command.env_clear().envs(self.environment.iter().cloned()).current_dir(&self.base);
         command
     }

@@ -8,6 +8,7 @@ mod crowd;
 mod demo;
 pub mod installation;
 mod kill;
+mod readme;
 mod starts;
 mod steps;
 mod story;

@@ -43,12 +43,38 @@ fn an_installation_keeps_its_port_and_replaces_a_token_that_no_longer_works() {
     assert!(said.contains("error:") && said.contains("Next:"), "{said}");
     assert_eq!(port(&installation), first, "the running one's address was overwritten");
     installation.json(&["project", "list"]);
+    let elsewhere = installation.base().join("elsewhere").display().to_string();
+    let before = config(&installation);
+    let second = installation.cli(&["up", "--data-dir", &elsewhere]);
+    assert!(!second.status.success());
+    let said = String::from_utf8_lossy(&second.stderr);
+    assert!(said.contains("runs already (pid ") && said.contains("--profile"), "{said}");
+    assert_eq!(config(&installation), before, "the running one's profile was overwritten");
+    assert!(!Path::new(&elsewhere).exists());
+
+    // Its daemon isn't stopped alone, which would end the rest of it; its log is found.
+    let stopped = installation.cli(&["daemon", "stop", "--now"]);
+    assert!(!stopped.status.success());
+    let said = String::from_utf8_lossy(&stopped.stderr);
+    assert!(said.contains("part of `multica up`") && said.contains("kill -INT "), "{said}");
+    assert!(installation.text(&["daemon", "logs"]).contains("the server is ready"));
+
+    // No agent gets to where the database is; the workspace can be named by its slug.
+    let project_of_data =
+        installation.json(&["--workspace-id", "local", "project", "create", "--title", "Data"]);
+    let id = project_of_data["id"].as_str().unwrap();
+    let attach = ["project", "resource", "add", id, "--type", "local_directory", "--local-path", &data];
+    let refused = installation.cli(&attach);
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("daemon"), "{refused:?}");
+    assert!(!refused.status.success());
 
     // The same address again, the same things there, no further token.
     assert!(installation.stop().success());
+    let log = installation.log();
+    assert!(log.contains("Stopping; nothing runs.") && log.contains("Stopped after "), "{log}");
     installation.up();
     assert_eq!(port(&installation), first);
-    assert_eq!(installation.json(&["project", "list"])[0]["id"], project["id"]);
+    assert!(installation.json(&["project", "list"]).to_string().contains(project["id"].as_str().unwrap()));
     assert_eq!(tokens_issued(&installation), 1);
 
     // A token that isn't known any more is replaced, and the log says so; a taken port gives the next free.
@@ -61,7 +87,8 @@ fn an_installation_keeps_its_port_and_replaces_a_token_that_no_longer_works() {
     assert_ne!(port(&installation), first);
     assert_eq!(tokens_issued(&installation), 2);
     assert_eq!(config(&installation)["mine"]["kept"], true, "a key of somebody else's is gone");
-    assert_eq!(installation.json(&["project", "list"])[0]["id"], project["id"]);
+    assert!(installation.json(&["project", "list"]).to_string().contains(project["id"].as_str().unwrap()));
+    assert!(installation.log().contains(&format!("Port {first} is in use by another program")));
     drop(taken);
     installation.assert_verified();
 }

@@ -185,7 +185,8 @@ fn as_root_a_published_copy_of_the_program_runs_for_accounts_that_can_not_reach_
     fs::set_permissions(root.path(), fs::Permissions::from_mode(0o711)).expect("chmod");
     let first = multica::process::executable::publish(&root.path().join("bin")).expect("publish");
     let again = multica::process::executable::publish(&root.path().join("bin")).expect("publish again");
-    assert_eq!(first, again);
-    let listed = std::os::unix::process::CommandExt::uid(Command::new(&first).arg("--list"), 4_242).output();
+    assert_eq!(first.path, again.path);
+    let listed =
+        std::os::unix::process::CommandExt::uid(Command::new(&first.path).arg("--list"), 4_242).output();
     assert!(listed.expect("starts").status.success());
 }
