@@ -100,9 +100,12 @@ fn each_wrong_directory_is_refused_at_once_by_the_machine_that_would_have_it() {
         (installation.base().join("home"), "home_directory"),
         (installation.base().to_owned(), "home_parent"),
         (installation.base().join("data/work"), "daemon_folder"),
+        (installation.base().join("data/pg"), "daemon_folder"),
     ];
     if multica::process::owner::current_uid() == 0 {
-        cases.push((installation.base().join("data/pg"), "owner_not_allowed"));
+        let elsewhere = installation.base().join("elsewhere");
+        fs::create_dir(&elsewhere).unwrap();
+        cases.push((elsewhere, "owner_not_allowed"));
     }
     for (path, expected) in cases {
         assert_eq!(code_of(&attach(&installation, &project, &path)), expected, "{}", path.display());

@@ -50,7 +50,7 @@ async fn every_verb_that_shows_something_shows_it() {
         (vec!["task", "list"], vec!["LOCA-1#1", "Dev", "running", "game, held by LOCA-1#1 (place 1)"]),
         (vec!["task", "show", "LOCA-2#1"], vec!["LOCA-2#1", "waiting_local_directory", "1 of 2", DAEMON]),
         (vec!["task", "explain", "LOCA-2#1"], vec!["Because:", "LOCA-1#1"]),
-        (vec!["task", "history", "LOCA-1#1"], vec!["Ada queued LOCA-1#1 for Dev"]),
+        (vec!["task", "history", "LOCA-1#1"], vec!["Ada  queued LOCA-1#1 for Dev"]),
         (vec!["directory", "list"], vec!["game", "/srv/game", "LOCA-1#1"]),
         (vec!["directory", "show", "game"], vec!["LOCA-1#1", "1. LOCA-2#1"]),
         (vec!["daemon", "list"], vec![DAEMON, "box", "online", "command", "1 of 20"]),
