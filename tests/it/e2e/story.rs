@@ -11,7 +11,12 @@ pub fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut open = vec![folder.to_owned()];
     while let Some(next) = open.pop() {
-        for entry in fs::read_dir(&next).unwrap() {
+        let entries = match fs::read_dir(&next) {
+            // One that its own owner can't list; only root looks into it.
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => continue,
+            entries => entries.unwrap(),
+        };
+        for entry in entries {
             let path = entry.unwrap().path();
             let name = path.strip_prefix(folder).unwrap().display().to_string();
             if path.is_symlink() {
