@@ -40,6 +40,9 @@ pub enum ApiError {
     /// The named thing isn't there, or not for this caller.
     #[error("{0} not found")]
     NotFound(&'static str),
+    /// No route has that path.
+    #[error("no such route")]
+    NoRoute,
     /// What the caller calls by name or id isn't there, or not for this caller.
     #[error("no {kind} is called {reference}")]
     Unknown {
@@ -291,6 +294,12 @@ fn shown(error: &ApiError) -> Shown {
             "sign_in_link_spent",
             "this sign-in link was used before, or is too old",
             "Make a new one: `multica login --link`.",
+        ),
+        ApiError::NoRoute => Shown::new(
+            StatusCode::NOT_FOUND,
+            "not_found",
+            "there is nothing at this address",
+            "Check its spelling; the feed is at `/`, and `multica --help` names every verb.",
         ),
         ApiError::NotFound(what) => refused(&Refusal::not_found(what)),
         ApiError::Ambiguous { matches } => Shown::new(

@@ -22,7 +22,7 @@ pub fn router(app: App) -> Router {
         .route("/health", get(routes::health))
         .route("/api/feed", get(feed::feed))
         .route("/api/verify", post(routes::verify))
-        .fallback(|| async { ApiError::NotFound("route").into_response() })
+        .fallback(|| async { ApiError::NoRoute.into_response() })
         .method_not_allowed_fallback(|| async { ApiError::MethodNotAllowed.into_response() })
         .layer(from_fn_with_state(app.clone(), position::wait))
         .layer(DefaultBodyLimit::max(body))

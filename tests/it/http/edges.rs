@@ -34,7 +34,7 @@ async fn a_browser_gets_pages_where_programs_get_problems() {
     let browser = ("Accept", "text/html,application/xhtml+xml,*/*;q=0.8");
     let long = vec![b'x'; limits().body_bytes + 10];
     for (method, path, body, status, told) in [
-        ("GET", "/nope", &b""[..], 404, "route not found"),
+        ("GET", "/nope", &b""[..], 404, "there is nothing at this address"),
         ("GET", "/sign-in", b"", 400, "its code is missing"),
         ("POST", "/sign-in", b"code=spent", 401, "multica login --link"),
         ("POST", "/sign-in", &long, 413, "the body has more than"),
