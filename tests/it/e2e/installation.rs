@@ -126,9 +126,9 @@ impl Installation {
             if let Some(status) = self.up.as_mut().and_then(|up| up.try_wait().unwrap()) {
                 return Err(format!("`multica up` ended with {status}: {}", self.log()));
             }
-            let runtimes = self.try_json(&["daemon", "list"])?;
-            let online = runtimes.to_string().contains("\"online\"");
-            if online { Ok(()) } else { Err(format!("{runtimes}\n{}", self.log())) }
+            let daemons = self.daemons()?;
+            let online = daemons.to_string().contains("\"online\"");
+            if online { Ok(()) } else { Err(format!("{daemons}\n{}", self.log())) }
         });
     }
 
@@ -238,6 +238,8 @@ impl Installation {
             body.len(),
         );
         let mut stream = TcpStream::connect(host).map_err(|error| format!("{host}: {error}"))?;
+        // Whatever listens there: a wait looks again.
+        stream.set_read_timeout(Some(Duration::from_secs(20))).map_err(|error| error.to_string())?;
         stream.write_all(request.as_bytes()).map_err(|error| error.to_string())?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer).map_err(|error| error.to_string())?;
@@ -249,6 +251,16 @@ impl Installation {
         serde_json::from_str(body).map_err(|error| format!("{error} in {body}"))
     }
 
+    /// All daemons, for a wait.
+    pub fn daemons(&self) -> Result<Value, String> {
+        self.call("GET", "/api/daemons", &Value::Null)
+    }
+
+    /// A task, for a wait.
+    pub fn try_task(&self, name: &str) -> Result<Value, String> {
+        self.call("GET", &format!("/api/tasks/{}", name.replace('#', "%23")), &Value::Null)
+    }
+
     pub fn task(&self, name: &str) -> Value {
         self.json(&["task", "show", name])
     }
@@ -256,7 +268,7 @@ impl Installation {
     /// Waits until the task has that status.
     pub fn until(&self, task: &str, status: &str) -> Value {
         eventually(Duration::from_secs(60), &format!("{task} {status}"), || {
-            let seen = self.try_json(&["task", "show", task])?;
+            let seen = self.try_task(task)?;
             if seen["status"] == status { Ok(seen) } else { Err(format!("{seen}\n{}", self.log())) }
         })
     }

@@ -36,8 +36,7 @@ impl Cluster {
 /// The run's cluster, started by whoever comes first.
 pub fn shared() -> &'static Cluster {
     static CLUSTER: OnceLock<Cluster> = OnceLock::new();
-    // A thread of its own: the first test's runtime must not drive it.
-    CLUSTER.get_or_init(|| std::thread::spawn(start).join().unwrap())
+    CLUSTER.get_or_init(start)
 }
 
 /// Options of a cluster that need not survive a power loss.
@@ -108,7 +107,7 @@ fn start() -> Cluster {
 
 /// What is made by the first test of the run that needs it, in a folder that goes with the run: returns the
 /// path that `make` returned then.
-fn once(name: &str, make: impl FnOnce(&Path) -> OsString) -> PathBuf {
+fn once(name: &str, make: impl FnOnce(&Path) -> OsString + Send) -> PathBuf {
     let runner = std::os::unix::process::parent_id();
     let folder = home().join(format!("multica-test-{runner}-{}-{name}", started_at(runner)));
     let lock_path = folder.with_extension("lock");
@@ -117,7 +116,8 @@ fn once(name: &str, make: impl FnOnce(&Path) -> OsString) -> PathBuf {
     let ready = folder.join("ready");
     if !ready.exists() {
         reaped_folder(&folder, runner);
-        let made = make(&folder);
+        // A thread of its own: who asks may be in a runtime, which must not drive this one.
+        let made = std::thread::scope(|scope| scope.spawn(|| make(&folder)).join().unwrap());
         fs::write(&ready, made.as_encoded_bytes()).unwrap();
     }
     let _ = fs::remove_file(&lock_path);
