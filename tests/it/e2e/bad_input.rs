@@ -12,6 +12,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::installation::{Installation, eventually};
+use super::kill::until_it_waits;
 use super::story::contents;
 
 /// The stable code that a verb failed with; it said what and what to do now, and didn't panic.
@@ -195,7 +196,7 @@ fn what_goes_wrong_after_the_attach_ends_the_task_by_name_and_frees_the_director
     installation.agent("holder", "while [ ! -e go ]; do sleep 0.05; done; rm -f go");
     installation.agent("next", "touch next.txt");
     let first = format!("{}#1", installation.issue("First", &project, "holder"));
-    installation.until(&first, "running");
+    until_it_waits(&installation, &first);
     let second = format!("{}#1", installation.issue("Second", &project, "next"));
     installation.until(&second, "waiting_local_directory");
     let moved = installation.base().join("code/moved");

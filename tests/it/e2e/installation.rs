@@ -93,6 +93,11 @@ impl Installation {
         &self.base
     }
 
+    /// Where the data directory really is.
+    pub fn data(&self) -> &Path {
+        &self.data
+    }
+
     /// PostgreSQL gives its word only when it can keep it, as in production: for tests that kill it.
     pub fn durable(&mut self) {
         self.set("MULTICA_TEST_UNSAFE_DATABASE", "");

@@ -10,7 +10,8 @@ use super::installation::{Installation, eventually};
 
 /// The process ids of this installation whose command line holds `word`.
 pub(super) fn processes(installation: &Installation, word: &str) -> Vec<i32> {
-    let base = installation.base().display().to_string();
+    let places = [installation.base(), installation.data()].map(|place| place.display().to_string());
+    let of_ours = |text: &str| places.iter().any(|place| text.contains(place));
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc").unwrap().flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else {
@@ -19,16 +20,29 @@ pub(super) fn processes(installation: &Installation, word: &str) -> Vec<i32> {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let line = String::from_utf8_lossy(&line).replace('\0', " ");
         let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        let ours = String::from_utf8_lossy(&environment).contains(&base) || line.contains(&base);
-        if ours && line.contains(word) {
+        if line.contains(word) && (of_ours(&line) || of_ours(&String::from_utf8_lossy(&environment))) {
             found.push(pid);
         }
     }
     found
 }
 
+/// Kills every process of this installation whose command line holds `word`; there is one.
+pub(super) fn kill_all(installation: &Installation, word: &str) {
+    let found = processes(installation, word);
+    assert!(!found.is_empty(), "nothing to kill: {word}");
+    found.into_iter().for_each(kill);
+}
+
 pub(super) fn kill(pid: i32) {
     let _ = Command::new("kill").args(["-KILL", "--", &pid.to_string()]).status();
+}
+
+/// Waits until the task runs and its agent, which is [`WAITS`] or begins like it, waits.
+pub(super) fn until_it_waits(installation: &Installation, task: &str) {
+    installation.until(task, "running");
+    // A task is running a moment before its agent is.
+    eventually(Duration::from_secs(60), "the agent", || !processes(installation, WAITED_FOR).is_empty());
 }
 
 pub(super) fn assert_clean(directory: &Path) {
@@ -55,6 +69,8 @@ pub(super) fn released(installation: &Installation, task: &str) {
 
 /// A run that waits for a file `go`, so that the test decides when it ends.
 const WAITS: &str = "while [ ! -e go ]; do sleep 0.05; done; rm -f go; echo done";
+/// What its command line is known by.
+const WAITED_FOR: &str = "while [ ! -e go ]";
 
 #[test]
 fn after_kill_9_of_server_and_daemon_the_run_goes_on_and_its_end_is_recorded() {
@@ -63,7 +79,7 @@ fn after_kill_9_of_server_and_daemon_the_run_goes_on_and_its_end_is_recorded() {
     let project = installation.project("Game", &directory);
     installation.agent("dev", WAITS);
     let task = format!("{}#1", installation.issue("Survive", &project, "dev"));
-    installation.until(&task, "running");
+    until_it_waits(&installation, &task);
     installation.kill_up();
     // The agent ends while nobody is there to hear of it.
     fs::write(directory.join("go"), "").unwrap();
@@ -85,10 +101,8 @@ fn after_kill_9_of_a_supervisor_its_agent_is_stopped_and_the_task_is_tried_again
     installation.agent("dev", WAITS);
     let key = installation.issue("Survive", &project, "dev");
     let task = format!("{key}#1");
-    installation.until(&task, "running");
-    for pid in processes(&installation, "__supervise") {
-        kill(pid);
-    }
+    until_it_waits(&installation, &task);
+    kill_all(&installation, "__supervise");
     let failed = installation.until(&task, "failed");
     assert_eq!(failed["failure_reason"], "runtime_recovery");
     released(&installation, &task);
@@ -130,11 +144,9 @@ fn after_kill_9_of_postgresql_everything_acknowledged_is_there_and_the_run_ends_
     let project = installation.project("Game", &directory);
     installation.agent("dev", WAITS);
     let task = format!("{}#1", installation.issue("Survive", &project, "dev"));
-    installation.until(&task, "running");
+    until_it_waits(&installation, &task);
     let before = installation.story(&task);
-    for pid in processes(&installation, "postgres -D") {
-        kill(pid);
-    }
+    kill_all(&installation, "postgres -D");
     fs::write(directory.join("go"), "").unwrap();
     installation.until(&task, "completed");
     let after = installation.story(&task);
@@ -152,15 +164,11 @@ fn a_clean_stop_ends_every_agent_and_the_next_start_tries_the_task_again() {
     installation.agent("dev", WAITS);
     let key = installation.issue("Interrupted", &project, "dev");
     let task = format!("{key}#1");
-    installation.until(&task, "running");
+    until_it_waits(&installation, &task);
     let parked = format!("{}#1", installation.issue("Waits", &project, "dev"));
     installation.until(&parked, "waiting_local_directory");
     assert!(installation.stop().success(), "{}", installation.log());
-    assert_eq!(
-        processes(&installation, "while [ ! -e go ]"),
-        Vec::<i32>::new(),
-        "no agent outlives a clean stop"
-    );
+    assert_eq!(processes(&installation, WAITED_FOR), Vec::<i32>::new(), "no agent outlives a clean stop");
     assert_clean(&directory);
     installation.up();
     let failed = installation.until(&task, "failed");

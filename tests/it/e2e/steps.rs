@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::crowd::{ExtraDaemon, extra_daemon};
 use super::installation::{Installation, eventually, signal};
-use super::kill::{assert_clean, kill, processes};
+use super::kill::{assert_clean, kill, kill_all};
 
 /// The steps of a run in place of an agent without a brief file, in order.
 const STEPS: [&str; 24] = [
@@ -148,9 +148,7 @@ fn postgresql_killed_at_any_step_of_a_run_costs_nothing() {
         steps_of.arm(&format!("{step}:1:stop"));
         let key = steps_of.issue(step);
         let supervisor = steps_of.hit(step);
-        for pid in processes(&steps_of.installation, "postgres -D") {
-            kill(pid);
-        }
+        kill_all(&steps_of.installation, "postgres -D");
         signal(supervisor, "CONT");
         steps_of.ends_well(&key, step);
     }
