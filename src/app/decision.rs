@@ -49,6 +49,7 @@ pub enum Need {
 #[derive(Debug, Default)]
 pub struct View {
     streams: BTreeMap<StreamKey, Arc<Vec<Envelope>>>,
+    unreadable: BTreeMap<StreamKey, String>,
     reservations: BTreeMap<String, BTreeMap<String, Uuid>>,
     seen: std::cell::RefCell<BTreeSet<StreamKey>>,
 }
@@ -59,10 +60,15 @@ impl View {
         self.streams.insert(key, events.into());
     }
 
-    /// Tells whether a stream is loaded; asking doesn't count as looking at it.
+    /// Notes that a stream can't be read, and why: who needs it fails, and nobody else.
+    pub fn put_unreadable(&mut self, key: StreamKey, why: String) {
+        self.unreadable.insert(key, why);
+    }
+
+    /// Tells whether a stream is loaded, or can't be; asking doesn't count as looking at it.
     #[must_use]
     pub fn holds(&self, key: StreamKey) -> bool {
-        self.streams.contains_key(&key)
+        self.streams.contains_key(&key) || self.unreadable.contains_key(&key)
     }
 
     /// Takes every loaded stream out, with what the batch has decided.
@@ -98,8 +104,12 @@ impl View {
     /// The stream's events so far; none when it doesn't exist.
     ///
     /// # Errors
-    /// [`Halt::Need`] when it isn't loaded.
+    /// [`Halt::Need`] when it isn't loaded, [`Halt::Corrupt`] when it can't be.
     pub fn stream(&self, key: StreamKey) -> Result<&[Envelope], Halt> {
+        // Not counted as seen: what can't be read has no version that the append could check.
+        if let Some(why) = self.unreadable.get(&key) {
+            return Err(Halt::Corrupt(why.clone()));
+        }
         self.seen.borrow_mut().insert(key);
         self.streams.get(&key).map(|events| events.as_slice()).ok_or(Halt::Need(Need::Stream(key)))
     }

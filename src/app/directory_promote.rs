@@ -1,7 +1,7 @@
 //! A free directory goes to the first who waits and can take it.
 //!
 //! Invariants: only a task whose agent and daemon have a free slot and whose daemon is online is
-//! promoted; those passed over keep their place; promotion is one command with what freed the directory.
+//! promoted; those passed over, and those that can't be read, keep their place; promotion is one command with what freed the directory.
 
 use super::decision::{Decided, Decision, Doer, Halt, View};
 use super::draft::Draft;
@@ -47,8 +47,15 @@ pub fn promote_first(
         if Some(waiting.task) == except {
             continue;
         }
-        let parked = draft.task(waiting.task)?.is_some_and(|task| matches!(task.phase, Phase::Parked(_)));
-        if parked && promote(draft, directory, waiting.task, daemon_slots)? {
+        // One whose own log is damaged keeps nobody behind it from going on.
+        let promoted = match draft.task(waiting.task) {
+            Ok(Some(task)) if matches!(task.phase, Phase::Parked(_)) => {
+                promote(draft, directory, waiting.task, daemon_slots)
+            }
+            Ok(_) => Ok(false),
+            Err(halt) => Err(halt),
+        };
+        if load::if_readable(promoted)?.unwrap_or(false) {
             return Ok(Some(waiting.task));
         }
     }

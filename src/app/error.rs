@@ -57,6 +57,19 @@ pub enum AppError {
     Stopping,
 }
 
+impl AppError {
+    /// Tells whether it is the log itself, or a table made from it, that is damaged there.
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::Corrupt { .. } => true,
+            Self::Store(error) => error.is_damage(),
+            Self::ReadModel(error) => error.is_damage(),
+            _ => false,
+        }
+    }
+}
+
 impl From<StoreError> for AppError {
     fn from(error: StoreError) -> Self {
         if error.is_outage() {

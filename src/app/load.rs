@@ -51,6 +51,18 @@ pub fn workspace(view: &View, id: WorkspaceId) -> Result<Option<Workspace>, Halt
     Ok(workspace::evolve::fold(mine(view, id, workspace::evolve::stream(id))?)?)
 }
 
+/// What can be read; none for what is damaged, where the rest is right without it.
+///
+/// # Errors
+/// [`Halt`] for all else.
+pub fn if_readable<T>(found: Result<T, Halt>) -> Result<Option<T>, Halt> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(Halt::Corrupt(_)) => Ok(None),
+        Err(halt) => Err(halt),
+    }
+}
+
 /// The stream of a daemon.
 #[must_use]
 pub fn daemon_stream(workspace: WorkspaceId, daemon: &str) -> StreamKey {

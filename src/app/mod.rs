@@ -13,6 +13,7 @@ pub mod load;
 pub mod operation_write;
 pub mod policy;
 pub mod project_write;
+pub mod set_aside;
 pub mod task_cancel;
 pub mod task_claim;
 pub mod task_enter_directory;

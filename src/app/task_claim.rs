@@ -2,7 +2,8 @@
 //!
 //! Invariants: candidates come from a plain read and are judged again here; a claim takes a slot of its
 //! agent, a slot of its daemon and the conversation, all as reservations, so that a lost race is decided
-//! again; what the run is built from is recorded with it; claiming takes no directory.
+//! again; what the run is built from is recorded with it; claiming takes no directory; a task that it can't be
+//! built for, because the log is damaged there, is named and keeps no other from being given.
 
 use std::collections::BTreeSet;
 
@@ -43,7 +44,7 @@ impl Decision for TaskClaim {
         if let Some(incarnation) = self.incarnation {
             daemon.must_be_live(incarnation)?;
         }
-        let mut claimed = Vec::new();
+        let (mut claimed, mut unreadable, mut full) = (Vec::new(), Vec::new(), BTreeSet::new());
         // One that was given up or has signed off says first that it is back: nobody would miss it otherwise.
         if !daemon.draining && !daemon.dead && !daemon.signed_off {
             for candidate in &self.candidates {
@@ -51,12 +52,17 @@ impl Decision for TaskClaim {
                     break;
                 }
                 let public = self.incarnation.is_none();
-                if let Some(generation) = self.claim(&mut draft, *candidate, daemon.incarnation(), public)? {
-                    claimed.push(json!({"id": candidate, "generation": generation}));
+                match self.claim(&mut draft, *candidate, daemon.incarnation(), public, &mut full) {
+                    Ok(Some(generation)) => {
+                        claimed.push(json!({"id": candidate, "generation": generation}));
+                    }
+                    Ok(None) => {}
+                    Err(Halt::Corrupt(why)) => unreadable.push(json!({"id": candidate, "why": why})),
+                    Err(halt) => return Err(halt),
                 }
             }
         }
-        Ok(draft.finish(json!({"tasks": claimed})))
+        Ok(draft.finish(json!({"tasks": claimed, "unreadable": unreadable, "full": full})))
     }
 }
 
@@ -67,6 +73,7 @@ impl TaskClaim {
         id: TaskId,
         incarnation: Incarnation,
         public: bool,
+        full: &mut BTreeSet<AgentId>,
     ) -> Result<Option<u32>, Halt> {
         let Some(task) = draft.task(id)?.cloned() else { return Ok(None) };
         let facts = &task.facts;
@@ -76,15 +83,19 @@ impl TaskClaim {
         {
             return Ok(None);
         }
-        let Some(agent) = load::agent(draft.view, self.workspace, facts.agent)? else { return Ok(None) };
+        let agent = load::agent(draft.view, self.workspace, facts.agent)?
+            .ok_or_else(|| Halt::Corrupt(format!("agent {} is not in the log", facts.agent)))?;
+        load::issue(draft.view, self.workspace, facts.issue)?
+            .ok_or_else(|| Halt::Corrupt(format!("issue {} is not in the log", facts.issue)))?;
         let conversation = format!("conversation/{}/{}", facts.issue, facts.agent);
         let stream = load::daemon_stream(self.workspace, &self.daemon);
         let agent_prefix = format!("agent/{}/slot/", facts.agent);
         let daemon_prefix = format!("daemon/{}/slot/", stream.id);
-        if draft.is_held(&conversation)?
-            || draft.free_number(&agent_prefix, agent.facts.max_concurrent_tasks)?.is_none()
-            || draft.free_number(&daemon_prefix, self.daemon_slots)?.is_none()
-        {
+        if draft.free_number(&agent_prefix, agent.facts.max_concurrent_tasks)?.is_none() {
+            full.insert(facts.agent);
+            return Ok(None);
+        }
+        if draft.is_held(&conversation)? || draft.free_number(&daemon_prefix, self.daemon_slots)?.is_none() {
             return Ok(None);
         }
         let (built_from, resources, comments) = self.sources(draft, &task, stream)?;
@@ -115,11 +126,13 @@ impl TaskClaim {
         let issue = StreamKey::new(Family::Issue, facts.issue);
         let mut streams = vec![issue, agent_stream(facts.agent), daemon];
         let mut resources = Vec::new();
-        if let Some(project) = facts.project {
-            streams.push(StreamKey::new(Family::Project, project));
-            if let Some(project) = load::project(draft.view, self.workspace, project)? {
-                resources = project.resources.iter().map(|resource| resource.id).collect();
-            }
+        // A project that can't be read is left out, and the agent is told so.
+        if let Some(id) = facts.project
+            && let Some(project) = load::if_readable(load::project(draft.view, self.workspace, id))?
+        {
+            streams.push(StreamKey::new(Family::Project, id));
+            resources =
+                project.iter().flat_map(|project| &project.resources).map(|resource| resource.id).collect();
         }
         let mut built_from = Vec::with_capacity(streams.len());
         for stream in streams {

@@ -38,6 +38,7 @@ pub fn http_client(limits: &Limits, base: &reqwest::Url) -> Result<reqwest::Clie
     });
     let mut builder = reqwest::Client::builder()
         .connect_timeout(limits.http_timeout.duration())
+        .pool_idle_timeout(limits.connection_idle.duration())
         .redirect(reqwest::redirect::Policy::none())
         .tcp_nodelay(true);
     if is_loopback(base) {

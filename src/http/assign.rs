@@ -14,10 +14,11 @@ use crate::domain::issue::{self, Author, Issue, IssueEvent};
 use crate::domain::project::{self, Project};
 use crate::domain::task::{self, Phase, Task, TaskEvent};
 use crate::domain::workspace::{self, Workspace};
-use crate::domain::{ContentRef, Envelope, Event, StreamKey};
+use crate::domain::{ContentRef, Envelope, Event, Impossible, StreamKey};
+use crate::kernel::error_chain::Chain;
 use crate::kernel::ids::{AgentId, ContentId, TaskId, WorkspaceId};
 use crate::readmodel::task_status;
-use crate::store::read;
+use crate::store::{StoreError, read};
 use crate::wire::daemon::{AssignedAgent, AssignedComment, AssignedRepo, AssignedResource, Assignment};
 
 /// Bytes of comments that an assignment carries at most; older ones are left out.
@@ -56,7 +57,43 @@ pub async fn build(
     Ok(Some(assignment))
 }
 
-fn folded<T>(folded: Result<Option<T>, crate::domain::Impossible>) -> Result<Option<T>, ApiError> {
+/// What of a task can't be read, of all that its assignment can't do without; none when it can be built.
+///
+/// # Errors
+/// What went wrong with the database.
+pub async fn damage(app: &App, id: TaskId) -> Result<Option<String>, ApiError> {
+    let task = match state(read::stream(&app.store, task::evolve::stream(id)).await, task::evolve::fold)? {
+        Ok(task) => task,
+        Err(why) => return Ok(Some(format!("its own history {why}"))),
+    };
+    let agent = read::stream(&app.store, agent::evolve::stream(task.facts.agent)).await;
+    let issue = read::stream(&app.store, issue::evolve::stream(task.facts.issue)).await;
+    if let Err(why) = state(agent, agent::evolve::fold)? {
+        return Ok(Some(format!("the history of its agent {why}")));
+    }
+    if let Err(why) = state(issue, issue::evolve::fold)? {
+        return Ok(Some(format!("the history of its issue {why}")));
+    }
+    Ok(None)
+}
+
+/// A stream's state, or why there is none.
+fn state<T>(
+    events: Result<Vec<Envelope>, StoreError>,
+    fold: impl Fn(&[Envelope]) -> Result<Option<T>, Impossible>,
+) -> Result<Result<T, String>, ApiError> {
+    let events = match events {
+        Err(error) if error.is_damage() => return Ok(Err(format!("can't be read: {}", Chain(&error)))),
+        events => events?,
+    };
+    Ok(match fold(&events) {
+        Ok(Some(state)) => Ok(state),
+        Ok(None) => Err("is not in the log".to_owned()),
+        Err(impossible) => Err(format!("can't be read: {}", Chain(&impossible))),
+    })
+}
+
+fn folded<T>(folded: Result<Option<T>, Impossible>) -> Result<Option<T>, ApiError> {
     folded.map_err(|impossible| ApiError::Unfoldable { source: impossible })
 }
 
@@ -95,23 +132,25 @@ impl Sources {
         let mut keys = vec![agent_key, issue_key, workspace_key];
         let project_key = task.facts.project.map(project::evolve::stream);
         keys.extend(project_key);
-        let mut streams = read::streams(&app.store, &keys).await?;
-        let mut take = |key: StreamKey| streams.remove(&key).unwrap_or_default();
-        let agent = folded(agent::evolve::fold(&take(agent_key)))?.ok_or(ApiError::NotFound("agent"))?;
-        let issue_events = take(issue_key);
+        let mut streams = read::each(&app.store, &keys).await?;
+        let mut take = |key: StreamKey| streams.remove(&key).unwrap_or_else(|| Ok(Vec::new()));
+        let agent = folded(agent::evolve::fold(&take(agent_key)?))?.ok_or(ApiError::NotFound("agent"))?;
+        let issue_events = take(issue_key)?;
         let issue = folded(issue::evolve::fold(&issue_events))?.ok_or(ApiError::NotFound("issue"))?;
-        let workspace = folded(workspace::evolve::fold(&take(workspace_key)))?;
         let mut left_out = Vec::new();
-        let project = match project_key {
+        // The rest is context: the run begins without it, and the agent is told.
+        let workspace = state(take(workspace_key), workspace::evolve::fold)?.ok();
+        if workspace.is_none() {
+            left_out.push("the workspace's repositories and its members' names could not be read".to_owned());
+        }
+        let project = match project_key.map(take) {
             None => None,
-            Some(key) => match project::evolve::fold(&take(key)) {
-                Ok(project) => project.filter(|project| !project.deleted),
-                Err(_) => {
-                    left_out.push("the project could not be read".to_owned());
-                    None
-                }
-            },
+            Some(events) => state(events, project::evolve::fold)?.ok(),
         };
+        if project.is_none() && project_key.is_some() {
+            left_out.push("the project could not be read".to_owned());
+        }
+        let project = project.filter(|project| !project.deleted);
         let mut sources = Self {
             agent,
             issue,
@@ -139,8 +178,9 @@ impl Sources {
             })
             .collect();
         let keys: Vec<StreamKey> = others.into_iter().map(agent::evolve::stream).collect();
-        for (_, events) in read::streams(&app.store, &keys).await? {
-            if let Some(agent) = folded(agent::evolve::fold(&events))? {
+        // A name that can't be read is missing, as an erased one is.
+        for events in read::each(&app.store, &keys).await?.into_values().flatten() {
+            if let Ok(Some(agent)) = agent::evolve::fold(&events) {
                 self.names.insert(agent.id, agent.facts.name);
             }
         }

@@ -123,6 +123,18 @@ impl From<Refusal> for ApiError {
 }
 
 impl ApiError {
+    /// Tells whether the log itself, or a table made from it, is damaged there.
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::Unfoldable { .. } => true,
+            Self::App(error) => error.is_damage(),
+            Self::Read(error) => error.is_damage(),
+            Self::Store(error) => error.is_damage(),
+            _ => false,
+        }
+    }
+
     /// Nothing is called so.
     pub fn unknown(kind: &'static str, reference: impl std::fmt::Display) -> Self {
         Self::Unknown { kind, reference: reference.to_string(), near: String::new() }
@@ -140,8 +152,13 @@ struct Shown {
     sentence: String,
     next_step: String,
     extra: Map<String, Value>,
-    retry_after: bool,
+    retry_after: Option<&'static str>,
 }
+
+/// Seconds until what is short-lived may be over.
+const SOON: &str = "1";
+/// Seconds between two tries of what somebody has to mend.
+const MUCH_LATER: &str = "30";
 
 impl Shown {
     fn new(
@@ -156,7 +173,7 @@ impl Shown {
             sentence: sentence.into(),
             next_step: next_step.into(),
             extra: Map::new(),
-            retry_after: false,
+            retry_after: None,
         }
     }
 
@@ -166,7 +183,12 @@ impl Shown {
     }
 
     fn later(mut self) -> Self {
-        self.retry_after = true;
+        self.retry_after = Some(SOON);
+        self
+    }
+
+    fn much_later(mut self) -> Self {
+        self.retry_after = Some(MUCH_LATER);
         self
     }
 }
@@ -183,14 +205,21 @@ fn refused(refusal: &Refusal) -> Shown {
         .with("reason_code", json!(refusal.code))
 }
 
-fn outage() -> Shown {
-    Shown::new(
-        StatusCode::SERVICE_UNAVAILABLE,
-        "database_unavailable",
-        "the database doesn't answer",
-        "Send the same request again in a few seconds.",
-    )
-    .later()
+fn outage(error: &StoreError) -> Shown {
+    let status = StatusCode::SERVICE_UNAVAILABLE;
+    match error {
+        StoreError::Short { shortage, .. } => {
+            let shown = Shown::new(status, shortage.code(), shortage.to_string(), shortage.next_step());
+            if shortage.passes() { shown.later() } else { shown.much_later() }
+        }
+        _ => Shown::new(
+            status,
+            "database_unavailable",
+            "the database doesn't answer",
+            "Send the same request again in a few seconds.",
+        )
+        .later(),
+    }
 }
 
 fn internal() -> Shown {
@@ -202,8 +231,17 @@ fn internal() -> Shown {
     )
 }
 
+fn damaged() -> Shown {
+    Shown::new(
+        StatusCode::INTERNAL_SERVER_ERROR,
+        "log_damaged",
+        "a part of the log that this needs can't be read",
+        "Run `multica verify`: it names the place. Then start the newest build, or restore from a backup.",
+    )
+}
+
 fn store(error: &StoreError) -> Shown {
-    if error.is_outage() { outage() } else { internal() }
+    if error.is_outage() { outage(error) } else { internal() }
 }
 
 fn app(error: &AppError) -> Shown {
@@ -228,7 +266,7 @@ fn app(error: &AppError) -> Shown {
             "others changed the same things again and again; nothing was done",
             "Send the same request again.",
         ),
-        AppError::Unavailable { .. } => outage(),
+        AppError::Unavailable { source, .. } => outage(source),
         AppError::Stopping => Shown::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "stopping",
@@ -269,6 +307,7 @@ fn unknown(kind: &'static str, reference: &str, near: &str) -> Shown {
 /// The whole table: error → status, code, sentence, next step.
 fn shown(error: &ApiError) -> Shown {
     match error {
+        damage if damage.is_damage() => damaged(),
         ApiError::Refused(refusal) => refused(refusal),
         ApiError::Unauthenticated => Shown::new(
             StatusCode::UNAUTHORIZED,
@@ -351,9 +390,9 @@ fn shown(error: &ApiError) -> Shown {
 }
 
 impl ApiError {
-    /// The problem document, and whether trying again later is worth it. A cause that isn't the caller's
+    /// The problem document, and after how many seconds trying again is worth it. A cause that isn't the caller's
     /// is logged here.
-    fn document(&self) -> (Problem, bool) {
+    fn document(&self) -> (Problem, Option<&'static str>) {
         let shown = shown(self);
         if shown.status.is_server_error() {
             tracing::error!(code = %shown.code, error = %Chain(self), "request failed");
@@ -392,8 +431,8 @@ impl IntoResponse for ApiError {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         response.extensions_mut().insert(Told(told));
         let headers = response.headers_mut();
-        if retry_after {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        if let Some(seconds) = retry_after {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static(seconds));
         }
         if status == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

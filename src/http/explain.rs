@@ -1,6 +1,7 @@
 //! Why a task stands where it stands: the facts are gathered here, the explanation is the domain's.
 
 use super::App;
+use super::assign::damage;
 use super::auth::Identity;
 use super::error::ApiError;
 use super::objects::Loaded;
@@ -22,7 +23,10 @@ use crate::wire::feed::Link;
 /// # Errors
 /// `not_found`; what went wrong with the database.
 pub async fn of(app: &App, who: &Identity, id: TaskId) -> Result<api::Explanation, ApiError> {
-    let loaded = task(app, who.workspace, id).await?;
+    let loaded = match task(app, who.workspace, id).await {
+        Err(error) if error.is_damage() => return of_damaged(app, who, id, error).await,
+        loaded => loaded?,
+    };
     let state = &loaded.state;
     let directory = directory_of(app, state).await?;
     let mut events = loaded.events.clone();
@@ -33,7 +37,9 @@ pub async fn of(app: &App, who: &Identity, id: TaskId) -> Result<api::Explanatio
     let since = since(&loaded, directory.as_ref());
     let stalled =
         jiff::SignedDuration::try_from(app.limits.stalled.duration()).unwrap_or(jiff::SignedDuration::MAX);
+    let damage = if state.status() == Status::Queued { damage(app, id).await? } else { None };
     let facts = Facts {
+        damage: damage.as_deref(),
         directory: directory.as_ref().map(|directory| &directory.state),
         daemon: daemon(app, who.workspace, state).await?,
         agent: agent(app, who.workspace, state).await?,
@@ -56,6 +62,32 @@ pub async fn of(app: &App, who: &Identity, id: TaskId) -> Result<api::Explanatio
         ends_when: explained.ends_when,
         advice: explained.advice,
         commands: explained.commands,
+    })
+}
+
+/// The explanation of a task whose own history can't be read: what is left is what the read models knew.
+async fn of_damaged(
+    app: &App,
+    who: &Identity,
+    id: TaskId,
+    error: ApiError,
+) -> Result<api::Explanation, ApiError> {
+    let row = task_status::of(&app.store, &app.registry, id).await?;
+    let Some(row) = row.filter(|row| row.workspace == who.workspace).map(|found| found.row) else {
+        return Err(error);
+    };
+    let why = damage(app, id).await?.unwrap_or_else(|| "its history can't be read".to_owned());
+    Ok(api::Explanation {
+        task_id: id,
+        status: row.status.name().to_owned(),
+        sentence: format!("{} stands still: the log is damaged there", row.name),
+        name: row.name,
+        since: None,
+        detail: None,
+        causes: vec![api::Cause { sentence: why, since: None, link: None }],
+        ends_when: Some("the log can be read there again: a newer build, or a backup".to_owned()),
+        advice: Vec::new(),
+        commands: vec!["multica verify".to_owned()],
     })
 }
 
@@ -112,7 +144,8 @@ async fn conversation(app: &App, task: &Task) -> Result<Option<TaskId>, ApiError
 
 async fn ahead(app: &App, workspace: WorkspaceId, task: &Task) -> Result<u32, ApiError> {
     let runtimes = [task.facts.runtime];
-    let waiting = task_status::candidates(&app.store, &app.registry, workspace, &runtimes, 1_000).await?;
+    let waiting =
+        task_status::candidates(&app.store, &app.registry, workspace, &runtimes, 1_000, &[]).await?;
     let before = waiting.iter().position(|waiting| *waiting == task.id).unwrap_or(0);
     Ok(u32::try_from(before).unwrap_or(u32::MAX))
 }

@@ -9,17 +9,18 @@ use axum::response::{IntoResponse, Response};
 
 use super::App;
 use super::error::ApiError;
+use crate::kernel::limits::Millis;
 
 /// Names a request in answers and logs.
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Names the request, logs it and gives up on it after the limit's time. Streams are only bounded until
 /// they begin.
-pub async fn bound(State(app): State<App>, request: Request, next: Next) -> Response {
+pub async fn bound(State((app, limit)): State<(App, Millis)>, request: Request, next: Next) -> Response {
     let id = app.world.uuid_v7().to_string();
     let span = tracing::info_span!("request", %id, method = %request.method(), path = request.uri().path());
-    let limit = app.limits.http_timeout.duration();
-    let answer = tracing::Instrument::instrument(tokio::time::timeout(limit, next.run(request)), span).await;
+    let answer = tokio::time::timeout(limit.duration(), next.run(request));
+    let answer = tracing::Instrument::instrument(answer, span).await;
     let mut response = answer.unwrap_or_else(|_| ApiError::TimedOut.into_response());
     if let Ok(value) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(REQUEST_ID, value);

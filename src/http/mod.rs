@@ -20,6 +20,7 @@ pub mod pages;
 pub mod position;
 mod router;
 pub mod routes;
+mod serve;
 pub mod speaker;
 pub mod tail;
 pub mod token;
@@ -27,11 +28,13 @@ pub mod token;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 pub use self::router::router;
+pub use self::serve::serve;
+use crate::app::set_aside::SetAside;
 use crate::app::writer::Writer;
+use crate::kernel::ids::TaskId;
 use crate::kernel::limits::Limits;
 use crate::kernel::world::World;
 use crate::readmodel::Registry;
@@ -59,6 +62,8 @@ pub struct Parts {
     pub hosts: hosts::Hosts,
     /// What the readers of the live feed share.
     pub tail: tail::Tail,
+    /// Tasks that can't be given to their daemons because the log is damaged there.
+    pub damaged_tasks: SetAside<TaskId>,
     /// Fires when the server stops.
     pub shutdown: CancellationToken,
 }
@@ -67,20 +72,5 @@ impl Deref for App {
     type Target = Parts;
     fn deref(&self) -> &Parts {
         &self.0
-    }
-}
-
-/// Serves until `App::shutdown` fires, then until the open requests are done or the drain's time is over.
-///
-/// # Errors
-/// Those of the listener.
-pub async fn serve(app: App, listener: TcpListener) -> std::io::Result<()> {
-    let shutdown = app.shutdown.clone();
-    let deadline = app.limits.server_stop.duration();
-    let server =
-        axum::serve(listener, router(app)).with_graceful_shutdown(shutdown.clone().cancelled_owned());
-    tokio::select! {
-        ended = std::future::IntoFuture::into_future(server) => ended,
-        () = async { shutdown.cancelled().await; tokio::time::sleep(deadline).await } => Ok(()),
     }
 }

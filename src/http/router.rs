@@ -10,28 +10,43 @@ use tower_http::catch_panic::CatchPanicLayer;
 use super::error::ApiError;
 use super::routes::{agents, daemon, directories, issues, projects, sign_in, tasks, workspaces};
 use super::{App, feed, hosts, limits, pages, position, routes};
+use crate::kernel::limits::Millis;
 
 /// The whole API.
 pub fn router(app: App) -> Router {
-    let body = app.limits.body_bytes;
-    Router::new()
+    let quick = Router::new()
         .merge(people())
         .merge(work())
         .merge(pages::routes())
         .nest("/api/daemon", machines())
         .route("/health", get(routes::health))
         .route("/api/feed", get(feed::feed))
-        .route("/api/verify", post(routes::verify))
         .fallback(|| async { ApiError::NoRoute.into_response() })
-        .method_not_allowed_fallback(|| async { ApiError::MethodNotAllowed.into_response() })
-        .layer(from_fn_with_state(app.clone(), position::wait))
-        .layer(DefaultBodyLimit::max(body))
-        .layer(CatchPanicLayer::custom(limits::panicked))
-        .layer(from_fn_with_state(app.clone(), limits::bound))
+        .method_not_allowed_fallback(|| async { ApiError::MethodNotAllowed.into_response() });
+    let (quick_limit, slow_limit) = (app.limits.http_timeout, app.limits.slow_request);
+    Router::new()
+        .merge(bounded(quick, &app, quick_limit))
+        .merge(bounded(slow(), &app, slow_limit))
         .layer(from_fn_with_state(app.clone(), hosts::check))
         .layer(from_fn(pages::for_browsers))
         .layer(from_fn(limits::secure))
         .with_state(app)
+}
+
+/// Bounds what requests of these routes may send, and how long their answers may take.
+fn bounded(routes: Router<App>, app: &App, limit: Millis) -> Router<App> {
+    routes
+        .layer(from_fn_with_state(app.clone(), position::wait))
+        .layer(DefaultBodyLimit::max(app.limits.body_bytes))
+        .layer(CatchPanicLayer::custom(limits::panicked))
+        .layer(from_fn_with_state((app.clone(), limit), limits::bound))
+}
+
+/// Routes that read the whole log: a long one takes minutes.
+fn slow() -> Router<App> {
+    Router::new()
+        .route("/api/verify", post(routes::verify))
+        .method_not_allowed_fallback(|| async { ApiError::MethodNotAllowed.into_response() })
 }
 
 fn people() -> Router<App> {

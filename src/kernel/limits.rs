@@ -99,14 +99,31 @@ pub struct Limits {
     pub report_retry_first: Millis,
     /// See `report_retry_first`.
     pub report_retry_max: Millis,
-    /// Any single HTTP call of the client.
+    /// Any single HTTP call of the client, and any answer of the server but those named next.
     pub http_timeout: Millis,
+    /// An answer for which the whole log is read: a long one takes minutes.
+    pub slow_request: Millis,
+    /// The server closes a connection that hasn't brought a request's whole head by then: one that trickles, or
+    /// asks nothing, would hold a file descriptor for ever.
+    pub header_read: Millis,
+    /// The client keeps a connection that it doesn't use for this long: less than the server does, so that no
+    /// request meets one that is being closed.
+    pub connection_idle: Millis,
+    /// First and longest wait between two looks at what can't be done because the log is damaged there.
+    pub damaged_retry_first: Millis,
+    /// See `damaged_retry_first`.
+    pub damaged_retry_max: Millis,
+    /// A server that can accept no connection tries again after this.
+    pub accept_pause: Millis,
     /// Any single database statement.
     pub statement_timeout: Millis,
     /// How long a command waits for a database that doesn't answer before it is told to come back (503).
     pub database_wait: Millis,
     /// Connections of one server's pool.
     pub database_connections: usize,
+    /// A connection of the pool is used no longer: one that began while the database was read-only, or led to
+    /// another machine, stays so.
+    pub connection_age: Millis,
     /// The head of the log is read this often where no notification comes.
     pub head_poll: Millis,
     /// Between two notifications to other servers: each commit of one waits for all others.
@@ -241,9 +258,16 @@ impl Default for Limits {
             report_retry_first: Millis(250),
             report_retry_max: seconds(30),
             http_timeout: seconds(30),
+            slow_request: minutes(30),
+            header_read: seconds(30),
+            connection_idle: seconds(20),
+            damaged_retry_first: seconds(10),
+            damaged_retry_max: minutes(60),
+            accept_pause: seconds(1),
             statement_timeout: seconds(20),
             database_wait: seconds(5),
             database_connections: 16,
+            connection_age: minutes(10),
             head_poll: seconds(1),
             notify_pause: Millis(25),
             lease: seconds(10),

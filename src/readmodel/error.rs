@@ -77,12 +77,11 @@ impl ReadModelError {
     /// Whether the log or a table itself is damaged: a finding for whoever verifies them, not a failure.
     #[must_use]
     pub const fn is_damage(&self) -> bool {
-        matches!(
-            self,
-            Self::Fold { .. }
-                | Self::Shape { .. }
-                | Self::Store(StoreError::Undecodable { .. } | StoreError::Corrupt(_))
-        )
+        match self {
+            Self::Fold { .. } | Self::Shape { .. } => true,
+            Self::Store(error) => error.is_damage(),
+            _ => false,
+        }
     }
 
     /// The position of the event that can't be folded, where that is what is wrong.

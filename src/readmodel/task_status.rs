@@ -4,7 +4,7 @@ use super::found::{Found, one, select, several};
 use super::{ReadModelError, Registry};
 use crate::domain::task::{Status, Task};
 use crate::fold::task_status::{TaskRow, key};
-use crate::kernel::ids::{RuntimeId, TaskId, WorkspaceId};
+use crate::kernel::ids::{AgentId, RuntimeId, TaskId, WorkspaceId};
 use crate::store::Store;
 
 const NAME: &str = "task_status";
@@ -52,7 +52,8 @@ pub async fn of_ids(
     several(store, registry.get(NAME)?, &keys).await
 }
 
-/// Tasks that wait for one of those runtimes: most urgent first, then in order of arrival.
+/// Tasks that wait for one of those runtimes, but for those of some agents: most urgent first, then in order of
+/// arrival.
 ///
 /// # Errors
 /// [`ReadModelError`].
@@ -62,11 +63,13 @@ pub async fn candidates(
     workspace: WorkspaceId,
     runtimes: &[RuntimeId],
     limit: i64,
+    but: &[AgentId],
 ) -> Result<Vec<TaskId>, ReadModelError> {
     let runtimes: Vec<uuid::Uuid> = runtimes.iter().map(|runtime| runtime.0).collect();
+    let but: Vec<uuid::Uuid> = but.iter().map(|agent| agent.0).collect();
     let sql = include_str!("sql/task_candidates.sql");
     let found: Vec<Found<TaskRow>> =
-        select(store, registry.get(NAME)?, sql, &[&workspace.0, &runtimes, &limit]).await?;
+        select(store, registry.get(NAME)?, sql, &[&workspace.0, &runtimes, &limit, &but]).await?;
     Ok(found.into_iter().map(|found| found.row.id).collect())
 }
 

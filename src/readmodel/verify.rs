@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use tokio_util::task::AbortOnDropHandle;
+
 use super::folding::Folding;
 use super::rebuild::fold_to_head;
 use super::rows::{StoredRow, from_row};
@@ -42,7 +44,8 @@ pub async fn all(store: &Store, registry: &Registry) -> Result<Vec<Difference>, 
 /// [`ReadModelError`].
 pub async fn one(store: &Store, registered: &Registered) -> Result<Vec<Difference>, ReadModelError> {
     let (mut client, connection) = store.config().connect(tokio_postgres::NoTls).await?;
-    let driver = tokio::spawn(connection);
+    // Who stops waiting ends the connection with it, and so the statement that runs.
+    let _driver = AbortOnDropHandle::new(tokio::spawn(connection));
     client.batch_execute(sql::NO_TIMEOUT).await?;
     let tx = client
         .build_transaction()
@@ -67,8 +70,6 @@ pub async fn one(store: &Store, registered: &Registered) -> Result<Vec<Differenc
     let sql = registered.fill(include_str!("sql/rows_all.sql"));
     let live: Vec<StoredRow> = tx.query(&sql, &[]).await?.iter().map(from_row).collect::<Result<_, _>>()?;
     tx.rollback().await?;
-    drop(client);
-    driver.abort();
     Ok(compare(name, live, &mut folding))
 }
 

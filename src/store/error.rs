@@ -1,8 +1,8 @@
 //! What can go wrong between the program and PostgreSQL.
 
-use tokio_postgres::error::SqlState;
 use uuid::Uuid;
 
+use super::Shortage;
 use crate::domain::codec::CodecError;
 
 /// A failure of the store.
@@ -11,6 +11,15 @@ pub enum StoreError {
     /// The database can't be reached, or the connection was lost: whether a write happened is unknown.
     #[error("the database cannot be reached")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The database answers that it can't work now, and why.
+    #[error("{shortage}")]
+    Short {
+        /// What it lacks.
+        shortage: Shortage,
+        /// What it said.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// An answer did not come in time: whether a write happened is unknown.
     #[error("the database did not answer within {waited_ms} ms")]
     TimedOut {
@@ -94,7 +103,22 @@ impl StoreError {
     /// Tells whether trying the same again later, under the same ids, is right.
     #[must_use]
     pub const fn is_outage(&self) -> bool {
-        matches!(self, Self::Unavailable(_) | Self::TimedOut { .. })
+        matches!(self, Self::Unavailable(_) | Self::Short { .. } | Self::TimedOut { .. })
+    }
+
+    /// Tells whether it may well be over within seconds, so that waiting for it is worth it.
+    #[must_use]
+    pub const fn passes(&self) -> bool {
+        match self {
+            Self::Short { shortage, .. } => shortage.passes(),
+            _ => self.is_outage(),
+        }
+    }
+
+    /// Tells whether it is the log itself that is damaged, there where it was read.
+    #[must_use]
+    pub const fn is_damage(&self) -> bool {
+        matches!(self, Self::Undecodable { .. } | Self::Corrupt(_))
     }
 
     /// What an operator does now, as a sentence, where there is something.
@@ -104,6 +128,7 @@ impl StoreError {
             Self::Unavailable(_) | Self::TimedOut { .. } => {
                 Some("Check that PostgreSQL runs and DATABASE_URL is right.")
             }
+            Self::Short { shortage, .. } => Some(shortage.next_step()),
             Self::Corrupt(_) => Some("Run `multica verify`; restore from a backup or a sealed archive."),
             Self::Superseded => Some("Stop this server and start the newer build."),
             Self::RoleTooMighty { .. } => {
@@ -122,12 +147,17 @@ impl StoreError {
 
 impl From<tokio_postgres::Error> for StoreError {
     fn from(error: tokio_postgres::Error) -> Self {
-        if error.is_closed() || is_outage(&error) {
-            return Self::Unavailable(Box::new(error));
-        }
+        // The server's own word comes first: a connection that it refuses is closed, too.
         match error.code() {
             Some(state) if state.code() == "MC002" => Self::Superseded,
-            _ => Self::Sql(error),
+            Some(state) => match Shortage::of(state) {
+                Some(shortage) => Self::Short { shortage, source: Box::new(error) },
+                // 08 connection: not the statement's fault.
+                None if state.code().starts_with("08") => Self::Unavailable(Box::new(error)),
+                None => Self::Sql(error),
+            },
+            None if error.is_closed() || is_broken_link(&error) => Self::Unavailable(Box::new(error)),
+            None => Self::Sql(error),
         }
     }
 }
@@ -141,20 +171,8 @@ impl From<deadpool_postgres::PoolError> for StoreError {
     }
 }
 
-fn is_outage(error: &tokio_postgres::Error) -> bool {
-    match error.code() {
-        // 08 connection, 53 no room, 57P0x shut down or starting: not the statement's fault.
-        Some(state) => {
-            *state == SqlState::ADMIN_SHUTDOWN
-                || *state == SqlState::CRASH_SHUTDOWN
-                || *state == SqlState::CANNOT_CONNECT_NOW
-                || state.code().starts_with("08")
-                || state.code().starts_with("53")
-        }
-        // No answer of the server at all: the link broke, unless a value could not be encoded.
-        None => {
-            use std::error::Error as _;
-            error.source().is_some_and(|source| source.is::<std::io::Error>())
-        }
-    }
+/// No answer of the server at all: the link broke, unless a value could not be encoded.
+fn is_broken_link(error: &tokio_postgres::Error) -> bool {
+    use std::error::Error as _;
+    error.source().is_some_and(|source| source.is::<std::io::Error>())
 }

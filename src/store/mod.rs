@@ -19,6 +19,7 @@ pub mod raw;
 pub mod read;
 pub mod reservations;
 pub mod secrets;
+mod shortage;
 pub mod sign_in;
 pub mod transcript;
 pub mod upkeep;
@@ -26,6 +27,7 @@ pub mod verify;
 
 pub use error::{Corruption, StoreError};
 pub use pool::{Durability, Store};
+pub use shortage::Shortage;
 
 /// The one log there is today; every key leads with it.
 pub const LOG: i32 = 1;

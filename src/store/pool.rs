@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
+use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
 use tokio::sync::watch;
 use tokio_postgres::{Config, NoTls};
 
@@ -61,8 +61,12 @@ impl Store {
             ManagerConfig { recycling_method: RecyclingMethod::Fast },
         );
         let wait = Some(limits.database_wait.duration());
+        let age = limits.connection_age.duration();
         let pool = Pool::builder(manager)
             .max_size(limits.database_connections)
+            .pre_recycle(Hook::sync_fn(move |_, metrics| {
+                if metrics.age() > age { Err(HookError::message("too old")) } else { Ok(()) }
+            }))
             .runtime(Runtime::Tokio1)
             .wait_timeout(wait)
             .create_timeout(wait)

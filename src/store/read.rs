@@ -105,6 +105,30 @@ pub async fn streams(
     Ok(found)
 }
 
+/// [`streams`], each with what is wrong with it where it is damaged: the others are none the worse for it.
+///
+/// # Errors
+/// [`StoreError`] when the database doesn't answer.
+pub async fn each(
+    store: &Store,
+    keys: &[StreamKey],
+) -> Result<BTreeMap<StreamKey, Result<Vec<Envelope>, StoreError>>, StoreError> {
+    match streams(store, keys).await {
+        Ok(found) => return Ok(found.into_iter().map(|(key, events)| (key, Ok(events))).collect()),
+        Err(error) if error.is_damage() => {}
+        Err(error) => return Err(error),
+    }
+    let mut found = BTreeMap::new();
+    for key in keys {
+        let events = stream(store, *key).await;
+        match events {
+            Err(error) if !error.is_damage() => return Err(error),
+            events => found.insert(*key, events),
+        };
+    }
+    Ok(found)
+}
+
 /// Everything that followed from one intent, in order.
 ///
 /// # Errors

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde_json::Value;
 use tokio_postgres::{IsolationLevel, NoTls, Transaction};
+use tokio_util::task::AbortOnDropHandle;
 use uuid::Uuid;
 
 use super::raw::{RawEvent, block_hash};
@@ -115,7 +116,8 @@ pub struct Report {
 /// [`StoreError`] when it can't be read; what is wrong with it is in the report.
 pub async fn run(store: &Store) -> Result<Report, StoreError> {
     let (mut client, connection) = store.config().connect(NoTls).await?;
-    let driver = tokio::spawn(connection);
+    // Who stops waiting ends the connection with it, and so the statement that runs.
+    let _driver = AbortOnDropHandle::new(tokio::spawn(connection));
     client.batch_execute(include_str!("sql/no_timeout.sql")).await?;
     let tx = client
         .build_transaction()
@@ -126,8 +128,6 @@ pub async fn run(store: &Store) -> Result<Report, StoreError> {
     let walk = Walk { tx: &tx, report: Report::default(), versions: BTreeMap::new(), held: BTreeMap::new() };
     let report = walk.run().await?;
     tx.rollback().await?;
-    drop(client);
-    driver.abort();
     Ok(report)
 }
 

@@ -27,6 +27,7 @@ use crate::app::AppError;
 use crate::app::decision::{Committed, Decision, Submission};
 use crate::app::operation_write::{NOWHERE, OperationWrite};
 use crate::app::policy::Policies;
+use crate::app::set_aside::SetAside;
 use crate::app::workspace_write::WorkspaceWrite;
 use crate::app::writer::check::{BadSchema, Schemas};
 use crate::app::writer::{Writer, WriterParts};
@@ -222,6 +223,7 @@ impl Server {
         let listener = setup.listener;
         let address = listener.local_addr().map_err(SystemError::Serve)?;
         let app = App(Arc::new(Parts {
+            damaged_tasks: SetAside::new(&setup.limits),
             writer,
             store,
             registry,
@@ -266,6 +268,7 @@ fn loops(app: &App) -> JoinSet<()> {
     loops.spawn(listen::run(app.store.clone()));
     loops.spawn(follower::run(app.store.clone(), app.registry.clone(), app.world.uuid_v7()));
     let policies = Policies {
+        set_aside: SetAside::new(&app.limits),
         writer: app.writer.clone(),
         store: app.store.clone(),
         registry: app.registry.clone(),

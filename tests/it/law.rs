@@ -31,6 +31,8 @@ const LAYERS: &[(&str, &[&str])] = &[
 const FENCES: &[(&str, &[&str])] = &[
     ("axum", &["http"]),
     ("axum_extra", &["http"]),
+    ("hyper", &["http"]),
+    ("hyper_util", &["http"]),
     ("tower_http", &["http"]),
     ("maud", &["web", "http"]),
     ("tokio_postgres", &["store", "readmodel"]),

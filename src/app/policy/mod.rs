@@ -17,6 +17,7 @@ use uuid::Uuid;
 
 use super::AppError;
 use super::decision::{Committed, Decision, Submission};
+use super::set_aside::{SetAside, Standing};
 use super::writer::Writer;
 use crate::domain::{Actor, ActorKind, Via};
 use crate::kernel::digest;
@@ -41,6 +42,8 @@ pub struct Policies {
     pub world: Arc<dyn World>,
     /// The bounds in force.
     pub limits: Limits,
+    /// Duties about what can't be read in the log.
+    pub set_aside: SetAside<String>,
 }
 
 /// Who a policy's command is about, and what makes a repeat the same one.
@@ -86,6 +89,10 @@ impl Policies {
     }
 
     async fn submit(&self, duty: Duty, decision: impl Decision) -> Result<Option<Committed>, AppError> {
+        let what = format!("{}/{}/{}", duty.policy, duty.workspace, duty.target);
+        if self.set_aside.standing(&what, Instant::now()) == Standing::Waits {
+            return Ok(None);
+        }
         let position = duty.position.to_be_bytes();
         let id = digest_uuid(&[
             b"policy",
@@ -109,8 +116,19 @@ impl Policies {
             occurred_at: self.world.now(),
             decision: Box::new(decision),
         };
-        match self.writer.submit(submission).await {
+        let answer = self.writer.submit(submission).await;
+        if !answer.as_ref().is_err_and(AppError::is_damage) {
+            self.set_aside.clear(&what);
+        }
+        match answer {
             Ok(committed) => Ok(Some(committed)),
+            // The other duties are none the worse for it.
+            Err(error) if error.is_damage() => {
+                let again = self.set_aside.note(what.clone(), Instant::now());
+                let chain = Chain(&error);
+                tracing::error!(duty = what, error = %chain, ?again, "the log is damaged where a duty needs it");
+                Ok(None)
+            }
             // What was due isn't any more, or somebody else is at it: the next round looks again.
             Err(AppError::Refused(refusal)) => {
                 tracing::debug!(policy = duty.policy, code = refusal.code, "a duty was refused");

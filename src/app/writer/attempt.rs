@@ -12,6 +12,7 @@ use super::draft::{Draft, Entry, Left};
 use super::{AppError, Desk, Job, inline, job};
 use crate::domain::{Envelope, StreamKey};
 use crate::kernel::digest::hex;
+use crate::kernel::error_chain::Chain;
 use crate::readmodel::ReadModelError;
 use crate::store::append::{Appended, Batch, StoredResult};
 use crate::store::{StoreError, read, reservations};
@@ -96,13 +97,19 @@ impl Desk {
         let deadline = self.deadline();
         if !keys.is_empty() {
             let loaded = loop {
-                match read::streams(&self.parts.store, &keys).await {
+                match read::each(&self.parts.store, &keys).await {
                     Ok(loaded) => break loaded,
                     Err(error) => self.wait_out(error, deadline).await?,
                 }
             };
             for (key, events) in loaded {
-                draft.put_stream(key, Arc::new(events));
+                match events {
+                    Ok(events) => draft.put_stream(key, Arc::new(events)),
+                    Err(error) => {
+                        let why = format!("{} {}: {}", key.family.name(), key.id, Chain(&error));
+                        draft.view.put_unreadable(key, why);
+                    }
+                }
             }
         }
         for prefix in prefixes {
@@ -168,7 +175,7 @@ impl Desk {
                     draft.batch.inline = changes;
                     return Ok(());
                 }
-                Err(ReadModelError::Store(error)) if error.is_outage() && Instant::now() < deadline => {
+                Err(ReadModelError::Store(error)) if error.passes() && Instant::now() < deadline => {
                     tokio::time::sleep(RECONNECT).await;
                 }
                 Err(error) => return Err(error),
@@ -185,7 +192,7 @@ impl Desk {
         let deadline = self.deadline();
         loop {
             match self.appender.commit(batch).await {
-                Err(error) if error.is_outage() && Instant::now() < deadline => {
+                Err(error) if error.passes() && Instant::now() < deadline => {
                     tokio::time::sleep(RECONNECT).await;
                 }
                 answer => return answer,
@@ -336,7 +343,7 @@ impl Desk {
     }
 
     async fn wait_out(&self, error: StoreError, deadline: Instant) -> Result<(), AppError> {
-        if !error.is_outage() || Instant::now() >= deadline {
+        if !error.passes() || Instant::now() >= deadline {
             return Err(error.into());
         }
         tokio::time::sleep(RECONNECT).await;

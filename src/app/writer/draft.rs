@@ -153,7 +153,12 @@ impl Draft {
         for (ordinal, new) in (0_u64..).zip(&decided.events) {
             let version = match next.get(&new.stream) {
                 Some(version) => version + 1,
-                None => self.view.version(new.stream).map_err(|_| Left::Needs(Need::Stream(new.stream)))? + 1,
+                None => {
+                    1 + self.view.version(new.stream).map_err(|halt| match halt {
+                        Halt::Corrupt(what) => Left::Failed(AppError::Corrupt { what }),
+                        Halt::Need(_) | Halt::Refused(_) => Left::Needs(Need::Stream(new.stream)),
+                    })?
+                }
             };
             next.insert(new.stream, version);
             written.push(Envelope {

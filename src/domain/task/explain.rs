@@ -67,6 +67,8 @@ pub struct Facts<'a> {
     pub ahead: u32,
     /// Since when.
     pub since: Since,
+    /// What of it can't be read in the log, as the end of a sentence; none when all can.
+    pub damage: Option<&'a str>,
     /// Whether it has stood so for longer than getting ready usually takes.
     pub stalled: bool,
     /// What people call things.
@@ -209,6 +211,11 @@ fn queued(task: &Task, facts: &Facts<'_>) -> Explanation {
     if facts.ahead > 0 {
         let tasks = if facts.ahead == 1 { "1 task is" } else { &format!("{} tasks are", facts.ahead) };
         causes.push(because(format!("{tasks} more urgent or older on the same runtime")));
+    }
+    if let Some(damage) = facts.damage {
+        causes.push(because(format!("it can't be given to a daemon: {damage}")));
+        commands.push("multica verify".to_owned());
+        commands.push(format!("multica task cancel {}", task.name()));
     }
     if causes.is_empty() {
         causes.push(because("nothing is in the way: its daemon takes it with its next claim"));

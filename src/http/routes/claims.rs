@@ -1,7 +1,10 @@
 //! Claims: a daemon asks for work and gets assignments.
 //!
 //! Invariants: the same request key gets the same claim again; a request waits for work on the log's head,
-//! never by polling the database; a claim whose assignment can't be built is answered without it.
+//! never by polling the database; a claim whose assignment can't be built is answered without it, and its task
+//! isn't claimed again before all of it can be read.
+
+use std::time::Instant;
 
 use axum::Json;
 use axum::extract::State;
@@ -12,14 +15,16 @@ use serde_json::{Value, json};
 use super::daemon::live;
 use super::id;
 use crate::app::decision::Committed;
+use crate::app::set_aside::Standing;
 use crate::app::task_claim::TaskClaim;
 use crate::http::App;
-use crate::http::assign::build;
+use crate::http::assign::{build, damage};
 use crate::http::auth::Identity;
 use crate::http::body::{Body, Path, Query};
 use crate::http::error::ApiError;
 use crate::http::idempotency::{Call, at};
-use crate::kernel::ids::{RuntimeId, TaskId};
+use crate::kernel::error_chain::Chain;
+use crate::kernel::ids::{AgentId, RuntimeId, TaskId, WorkspaceId};
 use crate::readmodel::task_status;
 use crate::wire::daemon::{Assignment, ClaimAnswer, ClaimRequest};
 
@@ -75,11 +80,11 @@ async fn claimed(app: &App, call: &Call, asked: &ClaimRequest, raw: &Value) -> R
     let workspace = call.who.workspace;
     let mut head = app.store.head();
     let mut first = true;
+    // Agents whose slots are all taken, of the last look.
+    let mut full: Vec<AgentId> = Vec::new();
     loop {
         head.borrow_and_update();
-        let candidates =
-            task_status::candidates(&app.store, &app.registry, workspace, &asked.runtime_ids, CANDIDATES)
-                .await?;
+        let (candidates, more) = candidates(app, workspace, &asked.runtime_ids, &full).await?;
         let over = app.shutdown.is_cancelled() || tokio::time::Instant::now() >= deadline;
         // The first round always asks the writer: under this key there may be a claim already.
         if first || over || !candidates.is_empty() {
@@ -94,10 +99,26 @@ async fn claimed(app: &App, call: &Call, asked: &ClaimRequest, raw: &Value) -> R
                 daemon_slots: app.limits.daemon_slots,
             };
             let done = call.submit(app, "task.claim", raw, decision).await?;
+            for damaged in done.result["unreadable"].as_array().into_iter().flatten() {
+                let task: TaskId = serde_json::from_value(damaged["id"].clone())?;
+                set_aside(app, task, damaged["why"].as_str().unwrap_or_default());
+            }
             let some = done.result["tasks"].as_array().is_some_and(|tasks| !tasks.is_empty());
-            if some || over {
+            if some {
                 return Ok(done);
             }
+            // A page of nothing but tasks of full agents hides those of others behind it.
+            let known = full.len();
+            if more {
+                full.extend(serde_json::from_value::<Vec<AgentId>>(done.result["full"].clone())?);
+            }
+            if full.len() > known {
+                continue;
+            }
+            if over {
+                return Ok(done);
+            }
+            full.clear();
         }
         tokio::select! {
             () = tokio::time::sleep_until(deadline) => {}
@@ -105,6 +126,40 @@ async fn claimed(app: &App, call: &Call, asked: &ClaimRequest, raw: &Value) -> R
             _ = head.changed() => {}
         }
     }
+}
+
+/// Tasks that wait, best first, but for those that are set aside or of full agents; whether there may be more.
+async fn candidates(
+    app: &App,
+    workspace: WorkspaceId,
+    runtimes: &[RuntimeId],
+    full: &[AgentId],
+) -> Result<(Vec<TaskId>, bool), ApiError> {
+    // Those set aside must not fill the page.
+    let most = CANDIDATES.saturating_add(i64::try_from(app.damaged_tasks.count()).unwrap_or(i64::MAX));
+    let mut found =
+        task_status::candidates(&app.store, &app.registry, workspace, runtimes, most, full).await?;
+    let more = i64::try_from(found.len()).is_ok_and(|found| found >= most);
+    let mut kept = Vec::with_capacity(found.len());
+    for task in found.drain(..) {
+        match app.damaged_tasks.standing(&task, Instant::now()) {
+            Standing::Free => kept.push(task),
+            Standing::Waits => {}
+            Standing::Due => match damage(app, task).await? {
+                Some(why) => set_aside(app, task, &why),
+                None => {
+                    app.damaged_tasks.clear(&task);
+                    kept.push(task);
+                }
+            },
+        }
+    }
+    Ok((kept, more))
+}
+
+fn set_aside(app: &App, task: TaskId, why: &str) {
+    let again = app.damaged_tasks.note(task, Instant::now());
+    tracing::error!(%task, why, ?again, "a task can't be given to its daemon: the log is damaged there");
 }
 
 async fn assignments(app: &App, who: &Identity, done: &Committed) -> Result<Vec<Assignment>, ApiError> {
@@ -115,10 +170,10 @@ async fn assignments(app: &App, who: &Identity, done: &Committed) -> Result<Vec<
         match build(app, who.workspace, task, generation).await {
             // A claim that was taken back since isn't in a repeated answer any more.
             Ok(assignment) => tasks.extend(assignment),
-            // It stays so however often it is asked for: the others of this claim must not wait for it.
-            Err(error @ (ApiError::NotFound(_) | ApiError::Unknown { .. } | ApiError::Unfoldable { .. })) => {
-                let chain = crate::kernel::error_chain::Chain(&error).to_string();
-                tracing::error!(task = %task, error = %chain, "a claimed task's assignment can't be built");
+            // It stays so however often it is asked for: the others of this claim must not wait for it, and
+            // nobody claims it again before it can be read.
+            Err(error) if error.is_damage() || matches!(error, ApiError::NotFound(_)) => {
+                set_aside(app, task, &Chain(&error).to_string());
             }
             Err(error) => return Err(error),
         }

@@ -2,6 +2,8 @@
 
 mod bad_input;
 mod client;
+mod connections;
+mod damage;
 mod edges;
 mod every_route;
 mod feed;
@@ -11,6 +13,7 @@ mod pairs;
 mod parking;
 mod queue;
 mod readers;
+mod shortage;
 mod silence;
 mod speakers;
 mod tokens;

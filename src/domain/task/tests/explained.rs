@@ -11,6 +11,7 @@ use crate::kernel::ids::MachineId;
 fn facts_of(directory: Option<&Directory>, bits: u32) -> Facts<'_> {
     let on = |bit: u32| bits & (1 << bit) != 0;
     Facts {
+        damage: None,
         directory,
         daemon: DaemonFacts {
             known: on(0),
