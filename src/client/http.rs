@@ -1,7 +1,8 @@
 //! The one constructor of HTTP clients.
 //!
 //! Invariants: TLS by rustls with the ring provider, installed once for the process; a loopback server is
-//! never asked through a proxy; redirects aren't followed, so that a token goes only where it was meant to.
+//! never asked through a proxy; redirects aren't followed, so that a token goes only where it was meant to;
+//! certificates are read where TLS can be spoken, and nowhere else.
 
 use std::sync::Once;
 
@@ -41,6 +42,11 @@ pub fn http_client(limits: &Limits, base: &reqwest::Url) -> Result<reqwest::Clie
         .tcp_nodelay(true);
     if is_loopback(base) {
         builder = builder.no_proxy();
+        if base.scheme() == "http" {
+            // Neither the server nor a proxy nor a redirect speaks TLS: a command need not read the machine's
+            // hundreds of certificates first, which takes longer than most answers.
+            builder = builder.tls_certs_only([]);
+        }
     }
     builder.build().map_err(HttpSetupError)
 }

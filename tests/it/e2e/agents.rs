@@ -66,7 +66,7 @@ impl World {
     /// Waits until the task is over, whatever way.
     fn over(&self, task: &str, status: &str) -> Value {
         let seen = eventually(Duration::from_mins(2), &format!("{task}'s end"), || {
-            let seen = self.installation.try_json(&["task", "show", task])?;
+            let seen = self.installation.try_task(task)?;
             let over =
                 ["completed", "failed", "cancelled"].map(|status| seen["status"] == status).contains(&true);
             if over { Ok(seen) } else { Err(seen.to_string()) }

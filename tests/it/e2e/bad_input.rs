@@ -212,7 +212,7 @@ fn what_goes_wrong_after_the_attach_ends_the_task_by_name_and_frees_the_director
     assert_eq!(contents(&moved), before, "what was moved is as it was");
     assert!(!directory.exists());
     let freed = || {
-        let directories = installation.try_json(&["directory", "list"])?;
+        let directories = installation.call("GET", "/api/directories", &Value::Null)?;
         if directories.to_string().contains("\"holder\":{") { Err(directories.to_string()) } else { Ok(()) }
     };
     eventually(Duration::from_secs(20), "the release", freed);

@@ -61,7 +61,7 @@ fn fifty_tasks_on_five_directories_by_three_daemons_never_meet() {
     let names: Vec<String> = (1..DAEMONS).map(|n| format!("extra{n}")).collect();
     let extra: Vec<ExtraDaemon> = names.iter().map(|name| extra_daemon(&installation, name)).collect();
     let daemons = eventually(Duration::from_secs(90), "three daemons", || {
-        let list = installation.try_json(&["daemon", "list"])?;
+        let list = installation.daemons()?;
         let all: Vec<Value> = list["daemons"].as_array().cloned().unwrap_or_default();
         let online: Vec<String> = all
             .iter()

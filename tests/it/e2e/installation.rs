@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::support::cluster;
 use crate::support::waiting::came_true;
 pub use crate::support::waiting::eventually_blocking as eventually;
 
@@ -30,6 +31,8 @@ pub fn system_dir() -> PathBuf {
 /// A running installation. Dropping it stops all of it and removes its folder.
 pub struct Installation {
     base: PathBuf,
+    /// What `data` in the base leads to.
+    data: PathBuf,
     up: Option<Child>,
     environment: Vec<(String, String)>,
 }
@@ -42,13 +45,18 @@ impl Installation {
     /// Makes the folders; nothing runs yet.
     pub fn new(name: &str) -> Self {
         let base = std::env::temp_dir().join(format!("multica-e2e-{}-{name}", std::process::id()));
-        let _ = fs::remove_dir_all(&base);
-        for folder in ["home", "data", "code"] {
+        let data = cluster::home().join(format!("multica-e2e-data-{}-{name}", std::process::id()));
+        for folder in [&base, &data] {
+            let _ = fs::remove_dir_all(folder);
+            fs::create_dir_all(folder).unwrap();
+        }
+        for folder in ["home", "code"] {
             fs::create_dir_all(base.join(folder)).unwrap();
         }
+        std::os::unix::fs::symlink(&data, base.join("data")).unwrap();
         // The database's account has to be able to walk in.
-        for folder in ["", "data", "code"] {
-            fs::set_permissions(base.join(folder), fs::Permissions::from_mode(0o755)).unwrap();
+        for folder in [&base, &data, &base.join("code")] {
+            fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).unwrap();
         }
         let keep = |name: &str| std::env::var(name).ok().map(|value| (name.to_owned(), value));
         let mut environment: Vec<(String, String)> =
@@ -57,7 +65,7 @@ impl Installation {
         environment.push(("MULTICA_LIMITS".into(), LIMITS.replace('\n', "")));
         environment.push(("MULTICA_TEST_UNSAFE_DATABASE".into(), "1".into()));
         environment.push(("MULTICA_TEST_SYSTEM_DIR".into(), system_dir().display().to_string()));
-        let installation = Self { base, up: None, environment };
+        let installation = Self { base, data, up: None, environment };
         installation.allow(&installation.base.join("code"));
         installation
     }
@@ -98,8 +106,12 @@ impl Installation {
         }
     }
 
-    /// Starts `multica up` and waits until it serves.
+    /// Starts `multica up` and waits until it serves. Its first start finds a cluster made; tests of the very
+    /// first start run the verb themselves.
     pub fn up(&mut self) {
+        if !self.data.join("pg").exists() {
+            cluster::seed(&self.data);
+        }
         let log = fs::OpenOptions::new().create(true).append(true).open(self.base.join("up.log")).unwrap();
         let mut command = self.command();
         command
@@ -114,9 +126,9 @@ impl Installation {
             if let Some(status) = self.up.as_mut().and_then(|up| up.try_wait().unwrap()) {
                 return Err(format!("`multica up` ended with {status}: {}", self.log()));
             }
-            let runtimes = self.try_json(&["daemon", "list"])?;
-            let online = runtimes.to_string().contains("\"online\"");
-            if online { Ok(()) } else { Err(format!("{runtimes}\n{}", self.log())) }
+            let daemons = self.daemons()?;
+            let online = daemons.to_string().contains("\"online\"");
+            if online { Ok(()) } else { Err(format!("{daemons}\n{}", self.log())) }
         });
     }
 
@@ -226,6 +238,8 @@ impl Installation {
             body.len(),
         );
         let mut stream = TcpStream::connect(host).map_err(|error| format!("{host}: {error}"))?;
+        // Whatever listens there: a wait looks again.
+        stream.set_read_timeout(Some(Duration::from_secs(20))).map_err(|error| error.to_string())?;
         stream.write_all(request.as_bytes()).map_err(|error| error.to_string())?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer).map_err(|error| error.to_string())?;
@@ -237,6 +251,16 @@ impl Installation {
         serde_json::from_str(body).map_err(|error| format!("{error} in {body}"))
     }
 
+    /// All daemons, for a wait.
+    pub fn daemons(&self) -> Result<Value, String> {
+        self.call("GET", "/api/daemons", &Value::Null)
+    }
+
+    /// A task, for a wait.
+    pub fn try_task(&self, name: &str) -> Result<Value, String> {
+        self.call("GET", &format!("/api/tasks/{}", name.replace('#', "%23")), &Value::Null)
+    }
+
     pub fn task(&self, name: &str) -> Value {
         self.json(&["task", "show", name])
     }
@@ -244,7 +268,7 @@ impl Installation {
     /// Waits until the task has that status.
     pub fn until(&self, task: &str, status: &str) -> Value {
         eventually(Duration::from_secs(60), &format!("{task} {status}"), || {
-            let seen = self.try_json(&["task", "show", task])?;
+            let seen = self.try_task(task)?;
             if seen["status"] == status { Ok(seen) } else { Err(format!("{seen}\n{}", self.log())) }
         })
     }
@@ -279,11 +303,12 @@ impl Drop for Installation {
                 let _ = up.wait();
             }
         }
-        stop_database(&self.base.join("data"));
+        stop_database(&self.data);
         if std::thread::panicking() {
             eprintln!("{}", self.log());
         }
         let _ = fs::remove_dir_all(&self.base);
+        let _ = fs::remove_dir_all(&self.data);
     }
 }
 

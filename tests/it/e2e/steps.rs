@@ -163,7 +163,7 @@ fn a_daemon_killed_alone_at_any_step_of_a_run_costs_nothing() {
     let installation = &steps_of.installation;
     let mut daemon: ExtraDaemon = extra_daemon(installation, "far");
     eventually(Duration::from_secs(90), "the second daemon", || {
-        let list = installation.try_json(&["daemon", "list"])?;
+        let list = installation.daemons()?;
         let online = list["daemons"].as_array().is_some_and(|all| {
             all.iter().any(|daemon| daemon["daemon_id"] == "far" && daemon["status"] == "online")
         });

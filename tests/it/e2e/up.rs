@@ -28,6 +28,12 @@ fn put(path: &Path, name: &str, value: Value) {
     fs::write(path, config.to_string()).unwrap();
 }
 
+/// It hangs up on everybody, until the test ends.
+fn another_program_listens_at(port: u16) {
+    let taken = TcpListener::bind(("127.0.0.1", port)).unwrap();
+    std::thread::spawn(move || taken.incoming().for_each(drop));
+}
+
 #[test]
 fn an_installation_keeps_its_port_and_replaces_a_token_that_no_longer_works() {
     let mut installation = Installation::start("up");
@@ -82,13 +88,12 @@ fn an_installation_keeps_its_port_and_replaces_a_token_that_no_longer_works() {
     let path = installation.profile("local").join("config.json");
     put(&path, "token", json!("mul_0000000000000000000000000000000000000000000"));
     put(&path, "mine", json!({"kept": true}));
-    let taken = TcpListener::bind(("127.0.0.1", first)).unwrap();
+    another_program_listens_at(first);
     installation.up();
     assert_ne!(port(&installation), first);
     assert_eq!(tokens_issued(&installation), 2);
     assert_eq!(config(&installation)["mine"]["kept"], true, "a key of somebody else's is gone");
     assert!(installation.json(&["project", "list"]).to_string().contains(project["id"].as_str().unwrap()));
     assert!(installation.log().contains(&format!("Port {first} is in use by another program")));
-    drop(taken);
     installation.assert_verified();
 }

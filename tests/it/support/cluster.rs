@@ -1,5 +1,9 @@
 //! One PostgreSQL per test run, taken away by a detached reaper when the runner has ended.
+//!
+//! Databases lie in memory where the machine has a file system for that: a test makes and removes some
+//! thousand small files for each, which on a disk costs more than all else it does.
 
+use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
@@ -12,6 +16,9 @@ use multica::store::migrate;
 use tokio_postgres::Config;
 
 use super::connect;
+
+/// Room in memory for a run's databases, with as much again for everything else.
+const ROOM: u64 = 6 << 30;
 
 /// The run's cluster.
 pub struct Cluster {
@@ -29,8 +36,7 @@ impl Cluster {
 /// The run's cluster, started by whoever comes first.
 pub fn shared() -> &'static Cluster {
     static CLUSTER: OnceLock<Cluster> = OnceLock::new();
-    // A thread of its own: the first test's runtime must not drive it.
-    CLUSTER.get_or_init(|| std::thread::spawn(start).join().unwrap())
+    CLUSTER.get_or_init(start)
 }
 
 /// Options of a cluster that need not survive a power loss.
@@ -58,27 +64,65 @@ pub fn reaped_folder(folder: &Path, pid: u32) {
 
 /// A folder for a cluster of a test's own.
 pub fn own_folder(name: &str) -> PathBuf {
-    let folder = std::env::temp_dir().join(format!("multica-own-{}-{name}", std::process::id()));
+    let folder = home().join(format!("multica-own-{}-{name}", std::process::id()));
     reaped_folder(&folder, std::process::id());
     folder
 }
 
+/// Where databases of tests lie: in memory where there is room, else with everything else.
+pub fn home() -> PathBuf {
+    let memory = Path::new("/dev/shm");
+    let roomy = nix::sys::statvfs::statvfs(memory)
+        .is_ok_and(|found| found.blocks_available() * found.fragment_size() >= ROOM);
+    let ours = roomy && nix::unistd::access(memory, nix::unistd::AccessFlags::W_OK).is_ok();
+    if ours { memory.to_owned() } else { std::env::temp_dir() }
+}
+
+/// Copies an empty cluster that was made once for the whole run into the data directory of an installation,
+/// as if `initdb` had just been there: that takes seconds of a processor each time.
+///
+/// The tests of the first start leave it out.
+pub fn seed(data_dir: &Path) {
+    let from = once("seed", |folder| {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        runtime.block_on(async {
+            let embedded = Embedded::start(options(folder)).await.unwrap();
+            embedded.stop().await.unwrap();
+        });
+        fs::remove_file(folder.join("pg/server.log")).unwrap();
+        folder.join("pg").into_os_string()
+    });
+    // Owners and modes are the server's account's.
+    let copied = Command::new("cp").arg("-a").arg(from).arg(data_dir.join("pg")).status().unwrap();
+    assert!(copied.success(), "the copy of a cluster into {}: {copied}", data_dir.display());
+}
+
 fn start() -> Cluster {
+    let socket = once("cluster", |folder| {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        runtime.block_on(make(folder)).into_os_string()
+    });
+    Cluster { socket }
+}
+
+/// What is made by the first test of the run that needs it, in a folder that goes with the run: returns the
+/// path that `make` returned then.
+fn once(name: &str, make: impl FnOnce(&Path) -> OsString + Send) -> PathBuf {
     let runner = std::os::unix::process::parent_id();
-    let folder = std::env::temp_dir().join(format!("multica-test-{runner}-{}", started_at(runner)));
+    let folder = home().join(format!("multica-test-{runner}-{}-{name}", started_at(runner)));
     let lock_path = folder.with_extension("lock");
     let lock = OpenOptions::new().create(true).truncate(false).write(true).open(&lock_path).unwrap();
     lock.lock().unwrap();
     let ready = folder.join("ready");
     if !ready.exists() {
         reaped_folder(&folder, runner);
-        let runtime = tokio::runtime::Runtime::new().unwrap();
-        let socket = runtime.block_on(make(&folder));
-        fs::write(&ready, socket.as_os_str().as_encoded_bytes()).unwrap();
+        // A thread of its own: who asks may be in a runtime, which must not drive this one.
+        let made = std::thread::scope(|scope| scope.spawn(|| make(&folder)).join().unwrap());
+        fs::write(&ready, made.as_encoded_bytes()).unwrap();
     }
     let _ = fs::remove_file(&lock_path);
     drop::<File>(lock);
-    Cluster { socket: PathBuf::from(fs::read_to_string(&ready).unwrap()) }
+    PathBuf::from(fs::read_to_string(&ready).unwrap())
 }
 
 async fn make(folder: &Path) -> PathBuf {
