@@ -153,16 +153,20 @@ impl<'v> Draft<'v> {
         Ok(found)
     }
 
-    /// Finds the lowest free number below `max` under `prefix`.
+    /// Finds the lowest free number below `max` under `prefix`; none once `max` are held, whichever they are: a
+    /// limit may have been lowered since they were taken.
     ///
     /// # Errors
     /// [`Halt`] when the prefix isn't loaded.
     pub fn free_number(&self, prefix: &str, max: u32) -> Result<Option<u32>, Halt> {
         let held = self.view.reservations(prefix)?;
-        Ok((0..max).find(|k| {
-            let key = format!("{prefix}{k}");
-            !self.taken.contains(&key) && held.get(&key).is_none_or(|holder| self.freed.contains(holder))
-        }))
+        let held = held.iter().filter(|(_, holder)| !self.freed.contains(*holder)).map(|(key, _)| key);
+        let taken = self.taken.iter().filter(|key| key.starts_with(prefix));
+        let held: BTreeSet<&String> = held.chain(taken).collect();
+        if held.len() >= usize::try_from(max).unwrap_or(usize::MAX) {
+            return Ok(None);
+        }
+        Ok((0..max).find(|k| !held.contains(&format!("{prefix}{k}"))))
     }
 
     /// Whether anybody who wasn't ended by a step of this draft holds a key that begins so.

@@ -153,6 +153,11 @@ pub enum UsageError {
     /// A program for another provider.
     #[error("--command, --arg and --prompt are for provider command only")]
     NotCommand,
+    /// A part of a command line for an agent that has none.
+    #[error(
+        "{0} starts its own program: it takes --custom-arg, not --command, --arg, --no-args and --prompt"
+    )]
+    NoProgram(String),
     /// A text is asked for and missing.
     #[error("the text is missing")]
     Text,

@@ -13,8 +13,8 @@ use super::error::CliError;
 use crate::client::error::ClientError;
 use crate::kernel::text::is_steering;
 
-/// After this long without an answer, a person is shown that something is going on.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// Between two turns of the spinner.
+const TURN: Duration = Duration::from_millis(100);
 
 const HEADER: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
@@ -87,14 +87,6 @@ impl Out {
     pub fn since(&self, at: Option<Timestamp>) -> String {
         at.map(|at| relative(self.now, at)).unwrap_or_default()
     }
-
-    /// A time as people say it: `3m ago`.
-    pub fn ago(&self, time: &str) -> String {
-        match time.parse::<Timestamp>() {
-            Ok(at) => relative(self.now, at),
-            Err(_) => time.to_owned(),
-        }
-    }
 }
 
 /// Prints a line to standard output.
@@ -135,14 +127,14 @@ pub fn told(sentence: &str, code: &str, step: &str, json: bool) {
     drop(written);
 }
 
-/// Waits for something; a spinner appears once it takes more than a second.
-pub async fn patiently<T>(what: &str, work: impl Future<Output = T>) -> T {
+/// Waits for something; a spinner appears once it takes longer than a person waits without a sign.
+pub async fn patiently<T>(patience: Duration, what: &str, work: impl Future<Output = T>) -> T {
     let mut work = std::pin::pin!(work);
-    if let Ok(done) = tokio::time::timeout(PATIENCE, &mut work).await {
+    if let Ok(done) = tokio::time::timeout(patience, &mut work).await {
         return done;
     }
     let spinner = indicatif::ProgressBar::new_spinner().with_message(what.to_owned());
-    spinner.enable_steady_tick(Duration::from_millis(100));
+    spinner.enable_steady_tick(TURN);
     let done = work.await;
     spinner.finish_and_clear();
     done

@@ -6,11 +6,12 @@ use serde_json::Value;
 
 use super::args::Common;
 use super::error::CliError;
-use super::output::{Out, items, patiently, text};
+use super::output::{Out, patiently, read};
 use crate::client::api::{Api, Call, Connection, Written};
 use crate::client::config::{Environment, Flags, Home, Profile, Settings};
 use crate::client::in_task::TaskContext;
 use crate::kernel::limits::Limits;
+use crate::wire::api::{Agent, Directory, Project, Resource, Token};
 
 /// See the module.
 pub struct Session {
@@ -104,7 +105,12 @@ impl Session {
     /// Makes a call, showing that it goes on when it takes long.
     pub async fn call(&self, call: Call<'_>) -> Result<Value, CliError> {
         let api = self.api()?;
-        Ok(patiently("waiting for the server", api.call(call)).await?)
+        Ok(self.patiently("waiting for the server", api.call(call)).await?)
+    }
+
+    /// Waits for something, showing that it goes on when it takes long.
+    pub async fn patiently<T>(&self, what: &str, work: impl Future<Output = T>) -> T {
+        patiently(self.limits.patience.duration(), what, work).await
     }
 
     pub async fn get(&self, path: &str) -> Result<Value, CliError> {
@@ -116,23 +122,60 @@ impl Session {
         if path.is_absolute() { path.to_owned() } else { clean(&self.current_dir.join(path)) }
     }
 
-    /// A project by id, by a head of its id, or by its exact title.
-    pub async fn project(&self, reference: &str) -> Result<Value, CliError> {
+    /// A project by id, by a part of its id, or by its title.
+    pub async fn project(&self, reference: &str) -> Result<Project, CliError> {
         let answer = self.get("/api/projects").await?;
-        pick("project", items(&answer, "projects"), reference, "title")
+        pick(read::<Vec<Project>>(&answer["projects"])?, reference)
     }
 
     /// The same, also one that is archived: what it did can still be asked for.
-    pub async fn agent_ever(&self, reference: &str) -> Result<Value, CliError> {
+    pub async fn agent_ever(&self, reference: &str) -> Result<Agent, CliError> {
         let answer = self.call(Call::get("/api/agents").query("include_archived", true)).await?;
-        pick("agent", items(&answer, "agents"), reference, "name")
+        pick(read::<Vec<Agent>>(&answer)?, reference)
     }
 
-    /// An agent by id, by a head of its id, or by its name.
-    pub async fn agent(&self, reference: &str) -> Result<Value, CliError> {
+    /// An agent by id, by a part of its id, or by its name.
+    pub async fn agent(&self, reference: &str) -> Result<Agent, CliError> {
         let answer = self.get("/api/agents").await?;
-        pick("agent", items(&answer, "agents"), reference, "name")
+        pick(read::<Vec<Agent>>(&answer)?, reference)
     }
+}
+
+/// What a reference can name.
+pub trait Named {
+    /// project, agent, …
+    const KIND: &'static str;
+
+    /// Its id.
+    fn id(&self) -> String;
+
+    /// What people call it.
+    fn name(&self) -> &str;
+}
+
+macro_rules! named {
+    ($($thing:ty = $kind:literal, $name:expr;)*) => {$(
+        impl Named for $thing {
+            const KIND: &'static str = $kind;
+
+            fn id(&self) -> String {
+                self.id.to_string()
+            }
+
+            fn name(&self) -> &str {
+                let name: fn(&Self) -> &str = $name;
+                name(self)
+            }
+        }
+    )*};
+}
+
+named! {
+    Project = "project", |project| &project.title;
+    Agent = "agent", |agent| &agent.name;
+    Directory = "directory", |directory| &directory.label;
+    Resource = "resource", |resource| resource.label.as_deref().unwrap_or_default();
+    Token = "token", |token| &token.name;
 }
 
 /// Takes `.` and `..` out of an absolute path, by its text alone: what it names may not exist yet.
@@ -150,46 +193,65 @@ fn clean(path: &Path) -> PathBuf {
     out
 }
 
-/// Finds what a reference names: an id, four or more characters of its head or tail, or an exact name.
-pub fn pick(kind: &'static str, list: &[Value], reference: &str, name: &str) -> Result<Value, CliError> {
-    let wanted = reference.trim();
-    if let Some(exact) = list.iter().find(|item| text(item, "id") == wanted) {
-        return Ok(exact.clone());
-    }
-    let named: Vec<&Value> =
-        list.iter().filter(|item| text(item, name).to_lowercase() == wanted.to_lowercase()).collect();
-    let part = wanted.to_lowercase();
-    let is_part = part.len() >= 4 && part.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
-    let fits = |item: &&Value| {
-        let id = text(item, "id");
-        is_part && (id.starts_with(&part) || id.ends_with(&part))
+/// Finds what a reference names: an id, four or more characters of its head or tail, or a name.
+pub fn pick<T: Named>(list: Vec<T>, reference: &str) -> Result<T, CliError> {
+    let wanted = reference.trim().to_lowercase();
+    let is_part = wanted.len() >= 4 && wanted.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
+    let is_its = |one: &T| one.id() == wanted;
+    let called = |one: &T| one.name().to_lowercase() == wanted;
+    let fits = |one: &T| is_part && (one.id().starts_with(&wanted) || one.id().ends_with(&wanted));
+    let ways: [&dyn Fn(&T) -> bool; 3] = [&is_its, &called, &fits];
+    let Some(way) = ways.into_iter().find(|way| list.iter().any(way)) else {
+        return Err(CliError::Unknown { kind: T::KIND, reference: reference.to_owned() });
     };
-    let found: Vec<&Value> = if named.is_empty() { list.iter().filter(fits).collect() } else { named };
-    match found.as_slice() {
-        [one] => Ok((*one).clone()),
-        [] => Err(CliError::Unknown { kind, reference: reference.to_owned() }),
-        several => Err(CliError::Ambiguous {
-            kind,
+    let mut found: Vec<T> = list.into_iter().filter(|one| way(one)).collect();
+    match found.pop() {
+        Some(one) if found.is_empty() => Ok(one),
+        last => Err(CliError::Ambiguous {
+            kind: T::KIND,
             reference: reference.to_owned(),
-            candidates: several.iter().map(|v| format!("{} ({})", text(v, "id"), text(v, name))).collect(),
+            candidates: found
+                .iter()
+                .chain(&last)
+                .map(|one| format!("{} ({})", one.id(), one.name()))
+                .collect(),
         }),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
+    use crate::kernel::ids::TokenId;
+
+    fn token(id: &str, name: &str) -> Token {
+        Token {
+            id: id.parse::<TokenId>().expect("an id"),
+            name: name.to_owned(),
+            kind: "member".to_owned(),
+            daemon_id: None,
+            expires_at: None,
+            last_used_at: None,
+            created_at: None,
+            token: None,
+            token_prefix: None,
+        }
+    }
 
     #[test]
     fn a_reference_is_an_id_a_part_of_one_or_a_name() {
-        let list = [json!({"id":"aaaa1111-0","title":"Game"}), json!({"id":"aaaa2222-0","title":"Tools"})];
-        let id = |reference: &str| pick("project", &list, reference, "title").map(|v| text(&v, "id"));
-        assert_eq!(id("game").expect("found"), "aaaa1111-0");
-        assert_eq!(id("aaaa2").expect("found"), "aaaa2222-0");
-        assert!(matches!(id("aaaa"), Err(CliError::Ambiguous { .. })));
-        assert!(matches!(id("aaa"), Err(CliError::Unknown { .. })));
+        let first = "aaaa1111-0000-7000-8000-00000000000a";
+        let second = "aaaa2222-0000-7000-8000-00000000beef";
+        // One is called as the other's id ends: a name goes before a part.
+        let list = || vec![token(first, "beef"), token(second, "Tools")];
+        let id = |reference: &str| pick(list(), reference).map(|one| one.id());
+        assert_eq!(id("tools").expect("found"), second);
+        assert_eq!(id(&first.to_uppercase()).expect("found"), first);
+        assert_eq!(id("AAAA2").expect("found"), second);
+        assert_eq!(id("0000beef").expect("found"), second);
+        assert_eq!(id("beef").expect("found"), first);
+        assert!(matches!(id("aaaa"), Err(CliError::Ambiguous { candidates, .. }) if candidates.len() == 2));
+        assert!(matches!(id("aaa"), Err(CliError::Unknown { kind: "token", .. })));
     }
 
     #[test]

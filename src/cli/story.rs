@@ -4,8 +4,8 @@ use anstyle::Style;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::output::{Out, items, plain_line, text};
-use crate::wire::api::Explanation;
+use super::output::{Out, escaped, items, plain, plain_line};
+use crate::wire::api::{Explanation, Message};
 use crate::wire::feed::Entry;
 
 const DIM: Style = Style::new().dimmed();
@@ -152,22 +152,28 @@ pub fn explained(out: &Out, answer: &Explanation) -> String {
 }
 
 /// A line of a transcript.
-pub fn message(message: &Value) -> String {
-    let kind = text(message, "type");
-    let body = match kind.as_str() {
-        "tool_use" => format!("{} {}", text(message, "tool"), text(message, "input")),
-        "tool_result" => text(message, "output"),
-        _ => text(message, "content"),
+pub fn message(message: &Message) -> String {
+    let said = &message.said;
+    let body = match said.kind.as_str() {
+        "tool_use" => {
+            let input = said.input.as_ref().map(|input| match input {
+                Value::String(text) => text.clone(),
+                other => escaped(&other.to_string()),
+            });
+            format!("{} {}", said.tool.as_deref().unwrap_or_default(), input.unwrap_or_default())
+        }
+        "tool_result" => said.output.clone().unwrap_or_default(),
+        _ => said.content.clone().unwrap_or_default(),
     };
-    let mark = match kind.as_str() {
-        _ if message["stderr"].as_bool() == Some(true) => "stderr ",
+    let mark = match said.kind.as_str() {
+        _ if said.stderr => "stderr ",
         "thinking" => "(thinking) ",
         "tool_use" => "→ ",
         "tool_result" => "← ",
         "error" => "error: ",
         _ => "",
     };
-    format!("{DIM}{mark}{DIM:#}{}", body.trim_end())
+    format!("{DIM}{mark}{DIM:#}{}", plain(body.trim_end()))
 }
 
 #[cfg(test)]

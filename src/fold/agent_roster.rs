@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::At;
 use super::of_stream::OfStream;
-use crate::domain::agent::{AgentEvent, CommandLine};
+use crate::domain::agent::{AgentEvent, CommandLine, Created, Updated};
 use crate::domain::{ContentRef, Envelope, Event};
 use crate::kernel::ids::{AgentId, RuntimeId, UserId};
 
@@ -45,6 +45,43 @@ pub struct AgentRow {
     pub archived_at: Option<At>,
 }
 
+impl AgentRow {
+    /// The row of one that takes tasks.
+    fn of(id: AgentId, facts: Created, created_at: At) -> Self {
+        Self {
+            id,
+            name: facts.name,
+            runtime: facts.runtime,
+            provider: facts.provider,
+            instructions: facts.instructions,
+            model: facts.model,
+            command: facts.command,
+            custom_arguments: facts.custom_arguments,
+            max_concurrent_tasks: facts.max_concurrent_tasks,
+            owner: facts.owner,
+            archived: false,
+            created_at,
+            archived_at: None,
+        }
+    }
+
+    /// What a change means is said once, in the domain; only one that takes tasks is changed.
+    fn with(self, change: &Updated) -> Self {
+        let facts = Created {
+            name: self.name,
+            runtime: self.runtime,
+            provider: self.provider,
+            instructions: self.instructions,
+            model: self.model,
+            command: self.command,
+            custom_arguments: self.custom_arguments,
+            max_concurrent_tasks: self.max_concurrent_tasks,
+            owner: self.owner,
+        };
+        Self::of(self.id, facts.with(change), self.created_at)
+    }
+}
+
 /// The key of an agent's row.
 #[must_use]
 pub fn key(agent: AgentId) -> String {
@@ -67,21 +104,8 @@ impl OfStream for AgentRoster {
 
     fn after(before: Option<AgentRow>, happened: &AgentEvent, event: &Envelope, at: At) -> Option<AgentRow> {
         Some(match happened {
-            AgentEvent::Created(e) => AgentRow {
-                id: AgentId(event.stream.id),
-                name: e.name.clone(),
-                runtime: e.runtime,
-                provider: e.provider.clone(),
-                instructions: e.instructions.clone(),
-                model: e.model.clone(),
-                command: e.command.clone(),
-                custom_arguments: e.custom_arguments.clone(),
-                max_concurrent_tasks: e.max_concurrent_tasks,
-                owner: e.owner,
-                archived: false,
-                created_at: at,
-                archived_at: None,
-            },
+            AgentEvent::Created(facts) => AgentRow::of(AgentId(event.stream.id), facts.clone(), at),
+            AgentEvent::Updated(change) => before?.with(change),
             AgentEvent::Archived(_) => AgentRow { archived: true, archived_at: Some(at), ..before? },
         })
     }

@@ -2,7 +2,7 @@
 //!
 //! | key | class | taken by | freed by |
 //! |---|---|---|---|
-//! | `name/agent/<workspace>/<lower-case name>` | name | `agent.created` | `agent.archived` |
+//! | `name/agent/<workspace>/<lower-case name>` | name | `agent.created`, a new name | `agent.archived`, a new name |
 //! | `name/workspace/<slug>` | name | `workspace.created` | never |
 //! | `number/<workspace>/<n>` | number | `issue.created` | never |
 //! | `run/<issue>/<n>` | run | `task.queued` | never |
@@ -133,6 +133,10 @@ pub fn changes(envelope: &Envelope) -> Vec<Change> {
         Event::Agent(AgentEvent::Created(e)) => {
             vec![take(Class::Name, agent_name(envelope.workspace, &e.name))]
         }
+        Event::Agent(AgentEvent::Updated(e)) => match &e.name {
+            Some(name) => vec![free(Class::Name), take(Class::Name, agent_name(envelope.workspace, name))],
+            None => Vec::new(),
+        },
         Event::Agent(AgentEvent::Archived(_)) => vec![free(Class::Name)],
         Event::Issue(IssueEvent::Created(e)) => {
             vec![take(Class::Number, issue_number(envelope.workspace, e.number))]

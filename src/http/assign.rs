@@ -1,7 +1,8 @@
 //! A claimed task as its daemon gets it.
 //!
-//! Invariants: built from the streams themselves, at the versions of now; what can't be read is left out
-//! and said so, except the task, its agent and its issue; the task's token is computed here.
+//! Invariants: built from the streams themselves; the agent is what it was when it claimed, however often and
+//! late that is asked for, all else is at the versions of now; what can't be read is left out and said so, except
+//! the task, its agent and its issue; the task's token is computed here.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +46,8 @@ pub async fn build(
     if !live {
         return Ok(None);
     }
-    let sources = Sources::load(app, workspace, &task).await?;
+    let claimed_agent = version_claimed(&events, generation, agent::evolve::stream(task.facts.agent));
+    let sources = Sources::load(app, workspace, &task, claimed_agent).await?;
     let mut assignment = sources.assignment(app, &task, generation);
     assignment.workspace_id = workspace;
     assignment.created_at = seconds(events.first().and_then(|first| first.recorded_at));
@@ -97,6 +99,18 @@ fn folded<T>(folded: Result<Option<T>, Impossible>) -> Result<Option<T>, ApiErro
     folded.map_err(|impossible| ApiError::Unfoldable { source: impossible })
 }
 
+/// The version of a stream that a claim was built from.
+fn version_claimed(events: &[Envelope], generation: u32, stream: StreamKey) -> Option<i32> {
+    let built_from = events.iter().find_map(|envelope| match &envelope.event {
+        Event::Task(TaskEvent::Claimed(e)) if e.generation == generation => Some(&e.built_from),
+        _ => None,
+    })?;
+    built_from
+        .iter()
+        .find(|from| from.family == stream.family && from.stream == stream.id)
+        .map(|from| from.version)
+}
+
 fn claimed_at(events: &[Envelope]) -> Option<Timestamp> {
     events
         .iter()
@@ -125,7 +139,12 @@ struct Sources {
 }
 
 impl Sources {
-    async fn load(app: &App, id: WorkspaceId, task: &Task) -> Result<Self, ApiError> {
+    async fn load(
+        app: &App,
+        id: WorkspaceId,
+        task: &Task,
+        claimed_agent: Option<i32>,
+    ) -> Result<Self, ApiError> {
         let agent_key = agent::evolve::stream(task.facts.agent);
         let issue_key = issue::evolve::stream(task.facts.issue);
         let workspace_key = workspace::evolve::stream(id);
@@ -134,7 +153,9 @@ impl Sources {
         keys.extend(project_key);
         let mut streams = read::each(&app.store, &keys).await?;
         let mut take = |key: StreamKey| streams.remove(&key).unwrap_or_else(|| Ok(Vec::new()));
-        let agent = folded(agent::evolve::fold(&take(agent_key)?))?.ok_or(ApiError::NotFound("agent"))?;
+        let mut agent_events = take(agent_key)?;
+        agent_events.retain(|event| claimed_agent.is_none_or(|version| event.version <= version));
+        let agent = folded(agent::evolve::fold(&agent_events))?.ok_or(ApiError::NotFound("agent"))?;
         let issue_events = take(issue_key)?;
         let issue = folded(issue::evolve::fold(&issue_events))?.ok_or(ApiError::NotFound("issue"))?;
         let mut left_out = Vec::new();

@@ -73,7 +73,7 @@ fn work() -> Router<App> {
             axum::routing::put(projects::update_resource).delete(projects::detach),
         )
         .route("/api/agents", get(agents::list).post(agents::create))
-        .route("/api/agents/{id}", get(agents::get))
+        .route("/api/agents/{id}", get(agents::get).put(agents::update))
         .route("/api/agents/{id}/archive", post(agents::archive))
         .route("/api/agents/{id}/tasks", get(tasks::of_agent))
         .route("/api/squads", get(agents::squads))

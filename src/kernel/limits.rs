@@ -75,6 +75,13 @@ pub struct Limits {
     pub recoveries: u32,
     /// A local caller of the daemon's port that takes longer to ask is no command line of ours.
     pub local_request: Millis,
+    /// `up` waits this long for another process to let go of profile and data directory: one that was killed
+    /// holds them for some 100 ms more.
+    pub own_lock: Millis,
+    /// The demo comes to its end within this time, or says that it didn't.
+    pub demo: Millis,
+    /// A person who waits for longer than this is shown that something goes on.
+    pub patience: Millis,
     /// Largest request to the daemon's port, bytes: more than any of ours.
     pub local_request_bytes: u64,
     /// A granted task that meets a foreign lock waits this long before it is parked.
@@ -210,6 +217,16 @@ pub struct Limits {
     pub message_bytes: usize,
     /// Longest title, characters: it stands in lists and sentences.
     pub title_characters: usize,
+    /// Entries of a list, where the caller names no number.
+    pub list_usual: u32,
+    /// Entries of a list at most.
+    pub list_most: u32,
+    /// Transcript messages in one answer.
+    pub transcript_page: i64,
+    /// Entries on one page of the feed.
+    pub page_entries: i64,
+    /// Transcript messages on a task's page: the newest ones.
+    pub page_messages: usize,
     /// Lines of a run's last words that are shown where only their gist is wanted.
     pub excerpt_lines: usize,
     /// Longest of those lines, bytes.
@@ -246,6 +263,9 @@ impl Default for Limits {
             knock: Millis(20),
             recoveries: 3,
             local_request: seconds(5),
+            own_lock: seconds(2),
+            demo: minutes(2),
+            patience: seconds(1),
             local_request_bytes: 16 * 1_024,
             lock_wait: seconds(2),
             lock_retry: seconds(1),
@@ -310,6 +330,11 @@ impl Default for Limits {
             transcript_batch: 1_000,
             message_bytes: 256 * 1_024,
             title_characters: 500,
+            list_usual: 200,
+            list_most: 1_000,
+            transcript_page: 10_000,
+            page_entries: 100,
+            page_messages: 500,
             excerpt_lines: 5,
             excerpt_line_bytes: 400,
             prompt_argument_bytes: 128 * 1_024,

@@ -7,17 +7,16 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use super::SystemError;
+use super::file_error::{FileError, failed};
 use crate::client::config::Environment;
 use crate::git::{Git, GitError};
+use crate::kernel::limits::Limits;
 use crate::store::embedded::{Claim, postmaster};
 
 /// What says that a folder is the demo's, to be wiped.
 const MARK: &str = ".multica-demo";
-/// One call of git.
-const GIT_LIMIT: Duration = Duration::from_secs(30);
 
 /// The demo can't have its folders.
 #[derive(Debug, thiserror::Error)]
@@ -26,16 +25,8 @@ pub enum DemoPlaceError {
     #[error("{0} isn't the demo's: it holds other files")]
     NotTheDemos(PathBuf),
     /// A file or folder.
-    #[error("can't {action} {path}")]
-    File {
-        /// What was tried.
-        action: &'static str,
-        /// Where.
-        path: PathBuf,
-        /// Why not.
-        #[source]
-        source: io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] FileError),
     /// The database that an earlier demo left can't be stopped.
     #[error("the last demo's database can't be stopped")]
     Database(#[source] Box<SystemError>),
@@ -50,7 +41,7 @@ impl DemoPlaceError {
     pub fn next_step(&self) -> String {
         match self {
             Self::NotTheDemos(_) => "Name an empty folder: `multica up --demo --data-dir DIR`.".to_owned(),
-            Self::File { .. } => "Check the path and its permissions.".to_owned(),
+            Self::File(error) => error.next_step(),
             Self::Database(error) => error.next_step(),
             Self::Sample(_) => "Check that git works: `git --version`.".to_owned(),
         }
@@ -111,14 +102,19 @@ impl DemoPlace {
             let stopped = postmaster::stop(&cluster, || {}).await;
             stopped.map_err(|error| DemoPlaceError::Database(Box::new(error.into())))?;
         }
-        [&self.data, &self.code].into_iter().try_for_each(|folder| empty(folder))
+        [&self.data, &self.code].into_iter().try_for_each(|folder| empty(folder))?;
+        Ok(())
     }
 
     /// Makes the repository, with one file and one commit.
     ///
     /// # Errors
     /// [`DemoPlaceError`].
-    pub async fn make_sample(&self, environment: &Environment) -> Result<(), DemoPlaceError> {
+    pub async fn make_sample(
+        &self,
+        environment: &Environment,
+        limits: &Limits,
+    ) -> Result<(), DemoPlaceError> {
         let folder = self.repository();
         fs::create_dir_all(&folder).map_err(failed("make", &folder))?;
         let readme = folder.join("README.md");
@@ -126,14 +122,14 @@ impl DemoPlace {
         let git = Git {
             home: folder.display().to_string(),
             path: environment.get("PATH").unwrap_or("/usr/bin:/bin").to_owned(),
-            timeout: GIT_LIMIT,
+            timeout: limits.git_timeout.duration(),
         };
         let handle = File::open(&folder).map_err(failed("open", &folder))?;
         Ok(git.make_sample(&handle).await?)
     }
 }
 
-fn empty(folder: &Path) -> Result<(), DemoPlaceError> {
+fn empty(folder: &Path) -> Result<(), FileError> {
     fs::create_dir_all(folder).map_err(failed("make", folder))?;
     let mark = folder.join(MARK);
     fs::write(&mark, "The demo empties this folder at its start.\n").map_err(failed("write", &mark))?;
@@ -151,11 +147,6 @@ fn empty(folder: &Path) -> Result<(), DemoPlaceError> {
         gone.map_err(failed("remove", &path))?;
     }
     Ok(())
-}
-
-fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> DemoPlaceError {
-    let path = path.to_owned();
-    move |source| DemoPlaceError::File { action, path, source }
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! Not here: the machine half; the command line.
 
 pub mod demo_place;
+pub mod file_error;
 pub mod log;
 pub mod up;
 

@@ -84,3 +84,32 @@ fn class(message: &MessageRow) -> &'static str {
         "message"
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::web::view::TaskRow;
+
+    fn shown(detail: Option<&str>, output: Option<&str>) -> String {
+        let row = TaskRow { name: "GAME-1#1".to_owned(), status: "failed".to_owned(), ..TaskRow::default() };
+        let (detail, output) = (detail.map(str::to_owned), output.map(str::to_owned));
+        page(&Frame::default(), &TaskPage { row, detail, output, ..TaskPage::default() }).into_string()
+    }
+
+    #[test]
+    fn all_of_an_error_is_a_card_of_its_own_as_text() {
+        let said = shown(Some("line one\n<script>line two</script>"), None);
+        let (_, card) = said.split_once("<details class=\"card transcript\">").expect("a card");
+        let (card, _) = card.split_once("</details>").expect("its end");
+        assert!(card.starts_with("<summary>All of the error</summary>"), "{card}");
+        let text = "<article class=\"error\"><pre>line one\n&lt;script&gt;line two&lt;/script&gt;</pre>";
+        assert!(card.contains(text), "{card}");
+    }
+
+    #[test]
+    fn without_an_error_there_is_no_such_card() {
+        let said = shown(None, Some("It is done."));
+        assert!(!said.contains("All of the error") && !said.contains("<details"), "{said}");
+        assert!(said.contains("It is done."), "{said}");
+    }
+}

@@ -18,7 +18,7 @@ pub struct Frame {
 }
 
 /// A task in a list.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TaskRow {
     /// Its id.
     pub id: String,
@@ -41,7 +41,7 @@ pub struct TaskRow {
 }
 
 /// One task, whole.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TaskPage {
     /// As in lists.
     pub row: TaskRow,

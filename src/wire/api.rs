@@ -6,13 +6,19 @@
 //!
 //! Not here: what the requests of the API hold (each stands with its route).
 
+mod accounts;
+mod agents;
+
+pub use accounts::{Member, Token};
+pub use agents::{Agent, Daemon, PlacedRuntime, Runtime};
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::domain::task::Usage;
 use crate::kernel::ids::{
-    AgentId, CommentId, DirectoryId, IssueId, MachineId, ProjectId, ResourceId, RuntimeId, TaskId, UserId,
+    AgentId, CommentId, DirectoryId, IssueId, MachineId, ProjectId, ResourceId, RuntimeId, TaskId,
     WorkspaceId,
 };
 
@@ -113,6 +119,18 @@ pub struct Waiting {
     pub because: String,
     /// Since when.
     pub since: Option<Timestamp>,
+}
+
+/// Something that an agent said or did.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Message {
+    /// The task.
+    pub task_id: TaskId,
+    /// When it was stored.
+    pub created_at: Option<Timestamp>,
+    /// What the machine told, with its place in the transcript.
+    #[serde(flatten)]
+    pub said: super::daemon::Message,
 }
 
 /// What came of a completed task.
@@ -229,54 +247,6 @@ pub struct InLine {
     pub place: u32,
     /// Since when.
     pub since: Option<Timestamp>,
-}
-
-/// A daemon with its runtimes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Daemon {
-    /// Its own id.
-    pub daemon_id: String,
-    /// Its machine.
-    pub machine_id: MachineId,
-    /// What the machine is called.
-    pub device_name: String,
-    /// The program's version.
-    pub cli_version: String,
-    /// linux, macos, windows.
-    pub os: String,
-    /// online, unreachable, offline.
-    pub status: String,
-    /// Whether it takes no new tasks.
-    pub draining: bool,
-    /// Its last heartbeat.
-    pub last_seen_at: Option<Timestamp>,
-    /// What it found on its machine.
-    pub runtimes: Vec<Runtime>,
-    /// What it can do.
-    pub capabilities: Vec<String>,
-    /// The member whose daemon it is.
-    pub owner_id: UserId,
-    /// Tasks that it is at.
-    pub running: usize,
-    /// Tasks of it that wait for a directory.
-    pub parked: usize,
-    /// Tasks that it takes at once.
-    pub slots: u32,
-}
-
-/// A provider on a daemon's machine.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Runtime {
-    /// Its id.
-    pub id: RuntimeId,
-    /// claude, codex, opencode, command.
-    pub provider: String,
-    /// The provider's version.
-    pub version: String,
-    /// What people call it.
-    pub name: String,
-    /// online, offline.
-    pub status: String,
 }
 
 /// A project.

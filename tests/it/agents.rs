@@ -88,6 +88,41 @@ impl Drop for Model {
     }
 }
 
+/// Sets the CLIs up for a model service, in a home of their own; `codex_more` are further lines of its provider.
+pub fn configure(home: &Path, url: &str, codex_more: &str) {
+    for folder in [".codex", ".config/opencode"] {
+        std::fs::create_dir_all(home.join(folder)).unwrap();
+    }
+    let codex = format!(
+        "model_provider = \"stub\"\nmodel = \"gpt-5\"\n[model_providers.stub]\nname = \"stub\"\n\
+         base_url = \"{url}/v1\"\nwire_api = \"responses\"\nenv_key = \"STUBKEY\"\n{codex_more}"
+    );
+    std::fs::write(home.join(".codex/config.toml"), codex).unwrap();
+    let opencode = serde_json::json!({
+        "provider": {"stub": {
+            "npm": "@ai-sdk/openai-compatible", "name": "stub",
+            "options": {"baseURL": format!("{url}/v1"), "apiKey": "any"}, "models": {"m": {"name": "m"}},
+        }},
+        "model": "stub/m", "small_model": "stub/m", "autoupdate": false, "share": "disabled",
+    });
+    std::fs::write(home.join(".config/opencode/opencode.json"), opencode.to_string()).unwrap();
+}
+
+/// The variables by which the CLIs find a model service, and leave the rest of the world alone.
+pub fn variables(url: &str) -> [(&'static str, String); 7] {
+    [
+        ("ANTHROPIC_BASE_URL", url),
+        ("ANTHROPIC_API_KEY", "any"),
+        ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
+        // By itself it tries for minutes.
+        ("CLAUDE_CODE_MAX_RETRIES", "0"),
+        ("STUBKEY", "any"),
+        ("OPENCODE_DISABLE_MODELS_FETCH", "1"),
+        ("OPENCODE_DISABLE_LSP_DOWNLOAD", "1"),
+    ]
+    .map(|(name, value)| (name, value.to_owned()))
+}
+
 /// A home with the CLI set up to use that model service, and a work directory.
 struct Place {
     provider: Provider,
@@ -101,42 +136,20 @@ impl Place {
         let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let (home, work) = (folder.path().join("home"), folder.path().join("work"));
         let config = home.join(".config");
-        for path in [&work, &home.join(".codex"), &config.join("opencode")] {
-            std::fs::create_dir_all(path).unwrap();
-        }
-        let url = &model.url;
-        let codex = format!(
-            "model_provider = \"stub\"\nmodel = \"gpt-5\"\n[model_providers.stub]\nname = \"stub\"\n\
-             base_url = \"{url}/v1\"\nwire_api = \"responses\"\nenv_key = \"STUBKEY\"\n"
-        );
-        std::fs::write(home.join(".codex/config.toml"), codex).unwrap();
-        let opencode = serde_json::json!({
-            "provider": {"stub": {
-                "npm": "@ai-sdk/openai-compatible", "name": "stub",
-                "options": {"baseURL": format!("{url}/v1"), "apiKey": "any"}, "models": {"m": {"name": "m"}},
-            }},
-            "model": "stub/m", "small_model": "stub/m", "autoupdate": false, "share": "disabled",
-        });
-        std::fs::write(config.join("opencode/opencode.json"), opencode.to_string()).unwrap();
+        std::fs::create_dir_all(&work).unwrap();
+        configure(&home, &model.url, "");
         let path = std::env::var("PATH").unwrap_or_default();
-        let environment = [
+        let folders = [
             ("PATH", path.as_str()),
             ("HOME", home.to_str().unwrap()),
             ("XDG_CONFIG_HOME", config.to_str().unwrap()),
             ("XDG_DATA_HOME", home.join(".local/share").to_str().unwrap()),
             ("XDG_STATE_HOME", home.join(".local/state").to_str().unwrap()),
             ("XDG_CACHE_HOME", home.join(".cache").to_str().unwrap()),
-            ("ANTHROPIC_BASE_URL", url.as_str()),
-            ("ANTHROPIC_API_KEY", "any"),
-            ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
-            // By itself it tries for minutes.
-            ("CLAUDE_CODE_MAX_RETRIES", "0"),
-            ("STUBKEY", "any"),
-            ("OPENCODE_DISABLE_MODELS_FETCH", "1"),
-            ("OPENCODE_DISABLE_LSP_DOWNLOAD", "1"),
         ]
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .to_vec();
+        .map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let model = variables(&model.url).map(|(name, value)| (name.to_owned(), value));
+        let environment = folders.into_iter().chain(model).collect();
         Self { provider, environment, work, _folder: folder }
     }
 

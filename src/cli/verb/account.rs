@@ -6,12 +6,13 @@ use secrecy::SecretString;
 use serde_json::{Value, json};
 
 use crate::cli::error::CliError;
-use crate::cli::output::{items, note, short, text};
+use crate::cli::output::{items, note, read, short, text};
 use crate::cli::session::{Session, pick};
-use crate::client::api::{Call, segment, server_address};
+use crate::client::api::{Call, server_address};
 use crate::client::config::keys::{KEYS, Shape};
 use crate::client::config::{ConfigFile, Settings};
 use crate::client::http::method::DELETE;
+use crate::wire::api::Token;
 
 /// `multica login`.
 #[derive(Debug, Args)]
@@ -151,32 +152,29 @@ pub async fn token(session: &Session, verb: TokenVerb) -> Result<(), CliError> {
             }
             let made = session.call(Call::post("/api/tokens", &body)?).await?;
             note("The token is shown this once; keep it safe.");
-            session.out.done(&made, &text(&made, "token"))
+            let token: Token = read(&made)?;
+            session.out.done(&made, &token.token.unwrap_or_default())
         }
         TokenVerb::List => {
             let answer = session.get("/api/tokens").await?;
-            let rows = items(&answer, "tokens")
-                .iter()
-                .map(|t| {
-                    vec![
-                        short(&text(t, "id")),
-                        text(t, "name"),
-                        text(t, "token_prefix"),
-                        text(t, "daemon_id"),
-                        session.out.ago(&text(t, "created_at")),
-                        session.out.ago(&text(t, "last_used_at")),
-                    ]
+            let rows = read::<Vec<Token>>(&answer)?
+                .into_iter()
+                .map(|token| {
+                    let (created, ends) =
+                        (session.out.since(token.created_at), session.out.since(token.expires_at));
+                    let daemon = token.daemon_id.unwrap_or_default();
+                    vec![short(&token.id.to_string()), token.name, token.kind, daemon, created, ends]
                 })
                 .collect();
-            let headers = ["id", "name", "begins", "daemon", "created", "used"];
+            let headers = ["id", "name", "kind", "daemon", "created", "ends"];
             session.out.list(&answer, &headers, rows, "No token.")
         }
         TokenVerb::Revoke { token } => {
             let answer = session.get("/api/tokens").await?;
-            let found = pick("token", items(&answer, "tokens"), &token, "name")?;
-            let path = format!("/api/tokens/{}", segment(&text(&found, "id")));
+            let found = pick(read::<Vec<Token>>(&answer)?, &token)?;
+            let path = format!("/api/tokens/{}", found.id);
             let answer = session.call(Call::write(DELETE, &path, &json!({}))?).await?;
-            session.out.done(&answer, &format!("Revoked {}.", text(&found, "name")))
+            session.out.done(&answer, &format!("Revoked {}.", found.name))
         }
     }
 }

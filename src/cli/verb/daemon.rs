@@ -49,11 +49,8 @@ pub async fn run(session: &Session, common: &Common, verb: DaemonVerb) -> Result
         DaemonVerb::Stop { now } => {
             session.people_only("daemon stop")?;
             let state = session.profile()?.daemon_dir();
-            let stopped = crate::cli::output::patiently(
-                "stopping the daemon",
-                control::stop(&state, now, &session.limits),
-            )
-            .await?;
+            let stopped =
+                session.patiently("stopping the daemon", control::stop(&state, now, &session.limits)).await?;
             session
                 .out
                 .done(&json!({"stopped": stopped}), if stopped { "Stopped." } else { "It isn't running." })
@@ -119,7 +116,7 @@ async fn start(session: &Session, common: &Common, args: &DaemonStart) -> Result
         }
     }
     let started = control::start_background(&config.state_dir, passed, &session.limits);
-    let started = crate::cli::output::patiently("starting the daemon", started).await?;
+    let started = session.patiently("starting the daemon", started).await?;
     let (pid, port, registered) = (started.local.pid, started.local.port, started.registered);
     let mut sentence = format!("The daemon runs (pid {pid}, port {port}).");
     if !registered {

@@ -4,9 +4,8 @@ use clap::Subcommand;
 use serde_json::Value;
 
 use crate::cli::error::CliError;
-use crate::cli::output::{items, read, short, text};
+use crate::cli::output::{read, short};
 use crate::cli::session::{Session, pick};
-use crate::client::api::segment;
 use crate::wire::api::{Directory, Holder};
 
 /// The verbs.
@@ -27,8 +26,8 @@ pub async fn run(session: &Session, verb: DirectoryVerb) -> Result<(), CliError>
     match verb {
         DirectoryVerb::List => list(session, &answer),
         DirectoryVerb::Show { directory } => {
-            let found = pick("directory", items(&answer, "directories"), &directory, "label")?;
-            let one = session.get(&format!("/api/directories/{}", segment(&text(&found, "id")))).await?;
+            let found = pick(read::<Vec<Directory>>(&answer["directories"])?, &directory)?;
+            let one = session.get(&format!("/api/directories/{}", found.id)).await?;
             show(session, &one)
         }
     }

@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::cli::error::{CliError, UsageError};
-use crate::cli::output::{items, read, text};
+use crate::cli::output::read;
 use crate::cli::session::Session;
 use crate::client::api::{Call, segment};
 use crate::client::http::method::PUT;
 use crate::domain::issue::state::STATUSES;
-use crate::wire::api::{Comment, Issue, Task};
+use crate::wire::api::{Agent, Comment, Issue, Member, Task};
 
 /// The verbs.
 #[derive(Debug, Subcommand)]
@@ -148,11 +148,11 @@ async fn run_create(session: &Session, create: Create) -> Result<(), CliError> {
         }
     }
     if let Some(project) = &create.project {
-        body["project_id"] = Value::from(text(&session.project(project).await?, "id"));
+        body["project_id"] = json!(session.project(project).await?.id);
     }
     if let Some(agent) = &create.assignee {
         body["assignee_type"] = Value::from("agent");
-        body["assignee_id"] = Value::from(text(&session.agent(agent).await?, "id"));
+        body["assignee_id"] = json!(session.agent(agent).await?.id);
     }
     let made = session.call(Call::post("/api/issues", &body)?).await?;
     let issue: Issue = read(&made)?;
@@ -161,7 +161,7 @@ async fn run_create(session: &Session, create: Create) -> Result<(), CliError> {
 
 async fn list(session: &Session, project: Option<String>, status: Option<String>) -> Result<(), CliError> {
     let project = match project {
-        Some(reference) => Some(text(&session.project(&reference).await?, "id")),
+        Some(reference) => Some(session.project(&reference).await?.id.to_string()),
         None => None,
     };
     let call = Call::get("/api/issues")
@@ -238,9 +238,9 @@ impl Names {
         let Some(issue) = issue else { return Ok(Self(BTreeMap::new())) };
         let agents = session.call(Call::get("/api/agents").query("include_archived", true)).await?;
         let members = session.get(&format!("/api/workspaces/{}/members", issue.workspace_id)).await?;
-        let all = items(&agents, "agents").iter().chain(items(&members, "members"));
-        let named = |one: &Value| Some((text(one, "id").parse().ok()?, text(one, "name")));
-        Ok(Self(all.filter_map(named).collect()))
+        let agents = read::<Vec<Agent>>(&agents)?.into_iter().map(|agent| (agent.id.0, agent.name));
+        let members = read::<Vec<Member>>(&members)?.into_iter().map(|member| (member.id.0, member.name));
+        Ok(Self(agents.chain(members).collect()))
     }
 
     fn of(&self, id: Uuid, kind: &str) -> String {
@@ -260,10 +260,10 @@ async fn assign(session: &Session, issue: &str, to: Option<String>) -> Result<()
         return session.out.done(&answer, &format!("{} has no assignee now.", issue.identifier));
     };
     let agent = session.agent(&reference).await?;
-    let body = json!({"assignee_type": "agent", "assignee_id": text(&agent, "id")});
+    let body = json!({"assignee_type": "agent", "assignee_id": agent.id});
     let answer = put(session, issue, &body).await?;
     let issue: Issue = read(&answer)?;
-    session.out.done(&answer, &format!("{} is {}'s.", issue.identifier, text(&agent, "name")))
+    session.out.done(&answer, &format!("{} is {}'s.", issue.identifier, agent.name))
 }
 
 async fn put(session: &Session, issue: &str, body: &Value) -> Result<Value, CliError> {

@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 
 use super::resource::{ResourceVerb, run as run_resource};
 use crate::cli::error::CliError;
-use crate::cli::output::{read, short, text};
+use crate::cli::output::{read, short};
 use crate::cli::session::Session;
-use crate::client::api::{Call, segment};
+use crate::client::api::Call;
 use crate::client::http::method::DELETE;
 use crate::wire::api::{Project, Resource};
 
@@ -53,9 +53,9 @@ pub async fn run(session: &Session, verb: ProjectVerb) -> Result<(), CliError> {
         ProjectVerb::Get { project } => get(session, &project).await,
         ProjectVerb::Delete { project } => {
             let found = session.project(&project).await?;
-            let path = format!("/api/projects/{}", segment(&text(&found, "id")));
+            let path = format!("/api/projects/{}", found.id);
             let answer = session.call(Call::write(DELETE, &path, &json!({}))?).await?;
-            session.out.done(&answer, &format!("Deleted project {}.", text(&found, "title")))
+            session.out.done(&answer, &format!("Deleted project {}.", found.title))
         }
         ProjectVerb::Resource(verb) => run_resource(session, verb).await,
     }
@@ -78,7 +78,8 @@ async fn create(
             .collect();
     }
     let made = session.call(Call::post("/api/projects", &body)?).await?;
-    session.out.done(&made, &format!("Created project {} ({}).", text(&made, "title"), text(&made, "id")))
+    let project: Project = read(&made)?;
+    session.out.done(&made, &format!("Created project {} ({}).", project.title, project.id))
 }
 
 async fn list(session: &Session) -> Result<(), CliError> {
@@ -102,8 +103,7 @@ async fn list(session: &Session) -> Result<(), CliError> {
 }
 
 async fn get(session: &Session, reference: &str) -> Result<(), CliError> {
-    let found = session.project(reference).await?;
-    let id = segment(&text(&found, "id"));
+    let id = session.project(reference).await?.id;
     let mut whole = session.get(&format!("/api/projects/{id}")).await?;
     let project: Project = read(&whole)?;
     let answer = session.get(&format!("/api/projects/{id}/resources")).await?;

@@ -6,9 +6,9 @@ use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
 use crate::cli::error::{CliError, UsageError};
-use crate::cli::output::{items, note, read, short, text};
+use crate::cli::output::{note, read, short, text};
 use crate::cli::session::{Session, pick};
-use crate::client::api::{Call, segment};
+use crate::client::api::Call;
 use crate::client::http::method::{DELETE, PUT};
 use crate::wire::api::Resource;
 
@@ -91,15 +91,14 @@ async fn add(session: &Session, project: &str, kind: &str, reference: Reference)
     let label = reference.ref_label.clone();
     let object = whole_reference(session, kind, reference)?;
     let found = session.project(project).await?;
-    let path = format!("/api/projects/{}/resources", segment(&text(&found, "id")));
+    let path = format!("/api/projects/{}/resources", found.id);
     let mut body = json!({"resource_type": kind, "resource_ref": object});
     if let Some(label) = label {
         body["label"] = Value::from(label);
     }
     let made = session.call(Call::post(&path, &body)?).await?;
     let resource: Resource = read(&made)?;
-    let mut sentence =
-        format!("Attached {} to {} ({}).", place(&resource), text(&found, "title"), resource.id);
+    let mut sentence = format!("Attached {} to {} ({}).", place(&resource), found.title, resource.id);
     for warning in resource.warnings.iter().flatten() {
         sentence.push_str("\nNote: ");
         sentence.push_str(warning);
@@ -167,7 +166,7 @@ fn local_path(session: &Session, typed: &Path) -> Result<String, CliError> {
 
 async fn list(session: &Session, project: &str) -> Result<(), CliError> {
     let found = session.project(project).await?;
-    let answer = session.get(&format!("/api/projects/{}/resources", segment(&text(&found, "id")))).await?;
+    let answer = session.get(&format!("/api/projects/{}/resources", found.id)).await?;
     let resources: Vec<Resource> = read(&answer["resources"])?;
     let rows = resources
         .into_iter()
@@ -222,10 +221,9 @@ async fn update(
 
 async fn find(session: &Session, project: &str, resource: &str) -> Result<(String, Resource), CliError> {
     let found = session.project(project).await?;
-    let base = format!("/api/projects/{}/resources", segment(&text(&found, "id")));
+    let base = format!("/api/projects/{}/resources", found.id);
     let answer = session.get(&base).await?;
-    let one = pick("resource", items(&answer, "resources"), resource, "label")?;
-    let one: Resource = read(&one)?;
+    let one = pick(read::<Vec<Resource>>(&answer["resources"])?, resource)?;
     Ok((format!("{base}/{}", one.id), one))
 }
 

@@ -7,14 +7,14 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use crate::cli::error::CliError;
-use crate::cli::output::{escaped, items, line, note, patiently, read, short, text};
+use crate::cli::output::{escaped, line, note, read, short};
 use crate::cli::session::{Session, pick};
 use crate::cli::story;
 use crate::client::api::{Call, segment};
 use crate::client::feed::{Feed, FeedItem};
 use crate::domain::task::Status;
 use crate::kernel::text::last_lines;
-use crate::wire::api::Task;
+use crate::wire::api::{Directory, Message, Task};
 use crate::wire::feed::Entry;
 
 /// Entries asked for at once when all are wanted.
@@ -137,11 +137,11 @@ pub async fn run(session: &Session, verb: TaskVerb) -> Result<(), CliError> {
 
 async fn list(session: &Session, args: List) -> Result<(), CliError> {
     let project = match &args.project {
-        Some(reference) => Some(text(&session.project(reference).await?, "id")),
+        Some(reference) => Some(session.project(reference).await?.id.to_string()),
         None => None,
     };
     let agent = match &args.agent {
-        Some(reference) => Some(text(&session.agent_ever(reference).await?, "id")),
+        Some(reference) => Some(session.agent_ever(reference).await?.id.to_string()),
         None => None,
     };
     let status = (!args.status.is_empty()).then(|| args.status.join(","));
@@ -248,12 +248,13 @@ async fn logs(session: &Session, reference: &str, follow: bool) -> Result<(), Cl
     loop {
         // Asked before the messages: what a task said before it ended is then always among them.
         let over = !follow || is_over(&api.get(&base).await?);
-        let answer: Value = patiently("reading", api.call(Call::get(&path).query("since", since))).await?;
-        let messages = items(&answer, "messages");
-        for message in messages {
-            since = since.max(message["seq"].as_i64().unwrap_or(since));
+        let answer: Value =
+            session.patiently("reading", api.call(Call::get(&path).query("since", since))).await?;
+        let messages: Vec<Message> = read(&answer)?;
+        for (message, json) in messages.iter().zip(answer.as_array().into_iter().flatten()) {
+            since = since.max(message.said.seq);
             let written =
-                if session.out.is_json() { escaped(&message.to_string()) } else { story::message(message) };
+                if session.out.is_json() { escaped(&json.to_string()) } else { story::message(message) };
             line(&written)?;
         }
         if over && messages.is_empty() {
@@ -299,19 +300,19 @@ pub async fn feed(session: &Session, args: FeedArgs) -> Result<(), CliError> {
 async fn filters(session: &Session, args: &FeedArgs) -> Result<Vec<(&'static str, String)>, CliError> {
     let mut filters = Vec::new();
     if let Some(project) = &args.project {
-        filters.push(("project", text(&session.project(project).await?, "id")));
+        filters.push(("project", session.project(project).await?.id.to_string()));
     }
     if let Some(agent) = &args.agent {
-        filters.push(("agent", text(&session.agent_ever(agent).await?, "id")));
+        filters.push(("agent", session.agent_ever(agent).await?.id.to_string()));
     }
     if let Some(task) = &args.task {
-        let found = session.get(&format!("/api/tasks/{}", segment(task))).await?;
-        filters.push(("task", text(&found, "id")));
+        let found: Task = read(&session.get(&format!("/api/tasks/{}", segment(task))).await?)?;
+        filters.push(("task", found.id.to_string()));
     }
     if let Some(directory) = &args.directory {
         let all = session.get("/api/directories").await?;
-        let found = pick("directory", items(&all, "directories"), directory, "label")?;
-        filters.push(("directory", text(&found, "id")));
+        let found = pick(read::<Vec<Directory>>(&all["directories"])?, directory)?;
+        filters.push(("directory", found.id.to_string()));
     }
     filters.extend(args.kind.clone().map(|kind| ("type", kind)));
     Ok(filters)

@@ -1,9 +1,9 @@
 //! What an agent allows.
 
-use super::command::AgentCommand;
-use super::event::{AgentEvent, Archived, Created};
+use super::command::{AgentCommand, Home};
+use super::event::{AgentEvent, Archived, Created, Updated};
 use super::state::Agent;
-use crate::domain::{Refusal, RefusalKind};
+use crate::domain::{ContentRef, Refusal, RefusalKind};
 use crate::kernel::ids::UserId;
 use crate::kernel::text::is_steering;
 
@@ -20,11 +20,11 @@ pub type Decision = Result<Vec<AgentEvent>, Refusal>;
 ///
 /// # Errors
 /// `not_found`, `agent_exists`, `bad_name`, `bad_max_concurrent_tasks`, `command_missing`,
-/// `command_not_wanted`, `runtime_not_shared`.
+/// `command_not_wanted`, `runtime_not_shared`, `agent_archived`, `provider_differs`.
 pub fn decide(agent: Option<&Agent>, command: AgentCommand) -> Decision {
     match (agent, command) {
         (None, AgentCommand::Create { facts, runtime_owner }) => create(facts, runtime_owner),
-        (None, AgentCommand::Archive) => Err(Refusal::not_found("agent")),
+        (None, AgentCommand::Update { .. } | AgentCommand::Archive) => Err(Refusal::not_found("agent")),
         (Some(agent), AgentCommand::Create { facts, .. }) => {
             if !agent.archived && agent.facts == facts {
                 return Ok(Vec::new());
@@ -35,6 +35,7 @@ pub fn decide(agent: Option<&Agent>, command: AgentCommand) -> Decision {
                 "Create another one with a fresh id.",
             ))
         }
+        (Some(agent), AgentCommand::Update { change, moves_to }) => update(agent, change, moves_to),
         (Some(agent), AgentCommand::Archive) => {
             Ok(if agent.archived { Vec::new() } else { vec![AgentEvent::Archived(Archived {})] })
         }
@@ -42,6 +43,54 @@ pub fn decide(agent: Option<&Agent>, command: AgentCommand) -> Decision {
 }
 
 fn create(facts: Created, runtime_owner: Option<UserId>) -> Decision {
+    valid(&facts)?;
+    serves(runtime_owner, facts.owner)?;
+    command_fits(&facts)?;
+    Ok(vec![AgentEvent::Created(facts)])
+}
+
+fn update(agent: &Agent, asked: Updated, moves_to: Option<Home>) -> Decision {
+    if agent.archived {
+        return Err(Refusal::conflict(
+            "agent_archived",
+            "the agent is archived and takes no more tasks: there is nothing to change",
+            "Create another agent.",
+        ));
+    }
+    let now = &agent.facts;
+    let model = now.model.as_deref().unwrap_or_default();
+    let has_instructions = |text: &ContentRef| text.bytes > 0 || now.instructions.is_some();
+    let change = Updated {
+        name: asked.name.filter(|name| *name != now.name),
+        runtime: asked.runtime.filter(|runtime| *runtime != now.runtime),
+        instructions: asked
+            .instructions
+            .filter(|text| Some(text) != now.instructions.as_ref() && has_instructions(text)),
+        model: asked.model.filter(|asked| asked != model),
+        command: asked.command.filter(|command| Some(command) != now.command.as_ref()),
+        custom_arguments: asked.custom_arguments.filter(|arguments| *arguments != now.custom_arguments),
+        max_concurrent_tasks: asked.max_concurrent_tasks.filter(|most| *most != now.max_concurrent_tasks),
+    };
+    if change == Updated::default() {
+        return Ok(Vec::new());
+    }
+    let next = now.clone().with(&change);
+    valid(&next)?;
+    if change.runtime.is_some() {
+        serves(moves_to.as_ref().map(|home| home.owner), now.owner)?;
+        if let Some(other) = moves_to.filter(|home| home.provider != now.provider) {
+            return Err(Refusal::conflict(
+                "provider_differs",
+                format!("the agent is of provider `{}`, that runtime of `{}`", now.provider, other.provider),
+                "Choose a runtime of the same provider, or create another agent.",
+            ));
+        }
+    }
+    command_fits(&next)?;
+    Ok(vec![AgentEvent::Updated(change)])
+}
+
+fn valid(facts: &Created) -> Result<(), Refusal> {
     let name = facts.name.trim();
     if name.is_empty() || name != facts.name || name.len() > NAME_BYTES || name.chars().any(is_steering) {
         return Err(Refusal::invalid(
@@ -57,8 +106,13 @@ fn create(facts: Created, runtime_owner: Option<UserId>) -> Decision {
             "Choose a number from 1 to 50.",
         ));
     }
+    Ok(())
+}
+
+/// A runtime serves its owner's agents.
+fn serves(runtime_owner: Option<UserId>, agent_owner: UserId) -> Result<(), Refusal> {
     let Some(owner) = runtime_owner else { return Err(Refusal::not_found("runtime")) };
-    if owner != facts.owner {
+    if owner != agent_owner {
         return Err(Refusal::new(
             RefusalKind::Forbidden,
             "runtime_not_shared",
@@ -66,6 +120,10 @@ fn create(facts: Created, runtime_owner: Option<UserId>) -> Decision {
             "Choose a runtime of your own daemon (`multica daemon list`).",
         ));
     }
+    Ok(())
+}
+
+fn command_fits(facts: &Created) -> Result<(), Refusal> {
     let is_command = facts.provider == COMMAND_PROVIDER;
     let has_program = facts.command.as_ref().is_some_and(|line| !line.program.trim().is_empty());
     if is_command && !has_program {
@@ -82,5 +140,5 @@ fn create(facts: Created, runtime_owner: Option<UserId>) -> Decision {
             "Leave the command out, or choose a runtime of provider `command`.",
         ));
     }
-    Ok(vec![AgentEvent::Created(facts)])
+    Ok(())
 }

@@ -35,10 +35,11 @@ pub struct CommandLine {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "type", content = "data", rename_all = "snake_case")]
-#[expect(clippy::large_enum_variant, reason = "one at a time, never in bulk")]
 pub enum AgentEvent {
     /// It was created.
     Created(Created),
+    /// Something about it changed; absent fields kept their value.
+    Updated(Updated),
     /// It takes no more tasks.
     Archived(Archived),
 }
@@ -65,6 +66,26 @@ pub struct Created {
     pub max_concurrent_tasks: u32,
     /// The member it belongs to.
     pub owner: UserId,
+}
+
+/// See [`AgentEvent::Updated`].
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Updated {
+    /// The new name.
+    pub name: Option<String>,
+    /// The new runtime, of the same provider.
+    pub runtime: Option<RuntimeId>,
+    /// The new standing instructions; an empty text for none.
+    pub instructions: Option<ContentRef>,
+    /// The new model; empty for the provider's own choice.
+    pub model: Option<String>,
+    /// What is started now, whole.
+    pub command: Option<CommandLine>,
+    /// All further arguments for the provider's CLI.
+    pub custom_arguments: Option<Vec<String>>,
+    /// Tasks it runs at once now.
+    pub max_concurrent_tasks: Option<u32>,
 }
 
 /// See [`AgentEvent::Archived`].

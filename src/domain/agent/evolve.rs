@@ -32,7 +32,12 @@ pub fn fold(events: &[Envelope]) -> Result<Option<Agent>, Impossible> {
 pub fn evolve(id: AgentId, agent: Option<Agent>, event: &AgentEvent) -> Option<Agent> {
     match (agent, event) {
         (None, AgentEvent::Created(facts)) => Some(Agent { id, facts: facts.clone(), archived: false }),
+        (Some(agent), AgentEvent::Updated(change)) if !agent.archived => {
+            Some(Agent { facts: agent.facts.with(change), ..agent })
+        }
         (Some(agent), AgentEvent::Archived(_)) => Some(Agent { archived: true, ..agent }),
-        (None, AgentEvent::Archived(_)) | (Some(_), AgentEvent::Created(_)) => None,
+        (None, AgentEvent::Archived(_)) | (_, AgentEvent::Updated(_)) | (Some(_), AgentEvent::Created(_)) => {
+            None
+        }
     }
 }

@@ -2,8 +2,8 @@
 
 use super::evolve::evolve;
 use super::*;
-use crate::domain::Refusal;
 use crate::domain::spec::{Given, Rules, content, id};
+use crate::domain::{ContentRef, Refusal};
 use crate::kernel::ids::{AgentId, RuntimeId, UserId};
 
 struct Agents;
@@ -46,7 +46,27 @@ fn facts() -> Created {
 
 /// One of each event; together they are a history.
 pub(crate) fn samples() -> Vec<AgentEvent> {
-    vec![AgentEvent::Created(facts()), AgentEvent::Archived(Archived {})]
+    vec![AgentEvent::Created(facts()), AgentEvent::Updated(everything()), AgentEvent::Archived(Archived {})]
+}
+
+fn everything() -> Updated {
+    Updated {
+        name: Some("Dev".to_owned()),
+        runtime: Some(RuntimeId(id(5))),
+        instructions: Some(content(6)),
+        model: Some("large".to_owned()),
+        command: Some(CommandLine {
+            program: "ninja".to_owned(),
+            arguments: Vec::new(),
+            prompt: PromptVia::None,
+        }),
+        custom_arguments: Some(vec!["--fast".to_owned()]),
+        max_concurrent_tasks: Some(2),
+    }
+}
+
+fn update(change: Updated) -> AgentCommand {
+    AgentCommand::Update { change, moves_to: Some(Home { provider: "command".to_owned(), owner: OWNER }) }
 }
 
 fn create(facts: Created) -> AgentCommand {
@@ -81,4 +101,61 @@ fn what_cant_be_an_agent_is_refused_by_name() {
     given([]).when(foreign).then_refused("runtime_not_shared");
     let nowhere = AgentCommand::Create { facts: facts(), runtime_owner: None };
     given([]).when(nowhere).then_refused("not_found");
+}
+
+#[test]
+fn a_change_is_what_differs_and_nothing_is_no_change() {
+    let created = [AgentEvent::Created(facts())];
+    let after = given(created.clone()).when(update(everything())).then([AgentEvent::Updated(everything())]);
+    let wanted = Created {
+        provider: "command".to_owned(),
+        owner: OWNER,
+        name: "Dev".to_owned(),
+        runtime: RuntimeId(id(5)),
+        instructions: Some(content(6)),
+        model: Some("large".to_owned()),
+        command: everything().command,
+        custom_arguments: vec!["--fast".to_owned()],
+        max_concurrent_tasks: 2,
+    };
+    assert_eq!(after.facts, wanted);
+    let updated = [created[0].clone(), AgentEvent::Updated(everything())];
+    given(updated.clone()).when(update(everything())).then_nothing();
+    given(created.clone()).when(update(Updated::default())).then_nothing();
+    let one = Updated { max_concurrent_tasks: Some(3), ..Updated::default() };
+    let with_more = Updated { name: Some("dev".to_owned()), ..one.clone() };
+    given(created).when(update(with_more)).then([AgentEvent::Updated(one)]);
+}
+
+#[test]
+fn an_empty_model_and_empty_instructions_take_them_away() {
+    let updated = [AgentEvent::Created(facts()), AgentEvent::Updated(everything())];
+    let none = ContentRef { bytes: 0, ..content(7) };
+    let away = Updated { model: Some(String::new()), instructions: Some(none), ..Updated::default() };
+    let after = given(updated.clone()).when(update(away.clone())).then([AgentEvent::Updated(away.clone())]);
+    assert_eq!((after.facts.model, after.facts.instructions), (None, None));
+    let gone = updated.into_iter().chain([AgentEvent::Updated(away.clone())]);
+    given(gone).when(update(away)).then_nothing();
+}
+
+#[test]
+fn what_an_agent_cant_become_is_refused_by_name() {
+    let created = [AgentEvent::Created(facts())];
+    let refused = |change: Updated, code| given(created.clone()).when(update(change)).then_refused(code);
+    refused(Updated { name: Some(" dev".to_owned()), ..Updated::default() }, "bad_name");
+    refused(Updated { max_concurrent_tasks: Some(51), ..Updated::default() }, "bad_max_concurrent_tasks");
+    let blank = CommandLine { program: " ".to_owned(), arguments: Vec::new(), prompt: PromptVia::Stdin };
+    refused(Updated { command: Some(blank), ..Updated::default() }, "command_missing");
+    let moved = Updated { runtime: Some(RuntimeId(id(9))), ..Updated::default() };
+    let to = |moves_to| AgentCommand::Update { change: moved.clone(), moves_to };
+    let home = |provider: &str, owner| Some(Home { provider: provider.to_owned(), owner });
+    given(created.clone()).when(to(None)).then_refused("not_found");
+    given(created.clone()).when(to(home("command", UserId(id(99))))).then_refused("runtime_not_shared");
+    given(created.clone()).when(to(home("claude", OWNER))).then_refused("provider_differs");
+    let claude = Created { provider: "claude".to_owned(), command: None, ..facts() };
+    given([AgentEvent::Created(claude)])
+        .when(update(Updated { command: facts().command, ..Updated::default() }))
+        .then_refused("command_not_wanted");
+    given([]).when(update(everything())).then_refused("not_found");
+    given(samples()).when(update(everything())).then_refused("agent_archived");
 }

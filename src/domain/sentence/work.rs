@@ -154,6 +154,24 @@ pub(super) fn agent(w: &mut Writer<'_>, actor: &str, id: AgentId, event: &AgentE
             let agent = w.link("agent", id.to_string(), Some(e.name.clone()));
             format!("{actor} created the agent {agent} (provider {})", e.provider)
         }
+        AgentEvent::Updated(e) => {
+            let mut what = Vec::new();
+            let name = e.name.as_ref().map(|name| format!("name to {name}"));
+            let model = e.model.as_ref().map(|model| match model.as_str() {
+                "" => "model to the provider's own choice".to_owned(),
+                model => format!("model to {model}"),
+            });
+            let most = e.max_concurrent_tasks.map(|most| format!("tasks at once to {most}"));
+            what.extend(name.as_deref());
+            what.extend(e.runtime.is_some().then_some("runtime"));
+            what.extend(model.as_deref());
+            what.extend(e.instructions.is_some().then_some("instructions"));
+            what.extend(e.command.is_some().then_some("command"));
+            what.extend(e.custom_arguments.is_some().then_some("arguments"));
+            what.extend(most.as_deref());
+            let agent = w.agent(id);
+            format!("{actor} changed the {} of the agent {agent}", list(&what))
+        }
         AgentEvent::Archived(_) => {
             let agent = w.agent(id);
             format!("{actor} archived the agent {agent}; it takes no more tasks")

@@ -1,6 +1,6 @@
 //! Projects, resources and agents.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{Loaded, Texts, ids, load};
 use crate::domain::agent::{self, Agent};
@@ -133,26 +133,37 @@ pub async fn agent_values(
     workspace: WorkspaceId,
     agents: &[Loaded<Agent>],
     busy: &[AgentId],
-) -> Result<Vec<Value>, ApiError> {
+) -> Result<Vec<api::Agent>, ApiError> {
     let references: Vec<&ContentRef> =
         agents.iter().filter_map(|agent| agent.state.facts.instructions.as_ref()).collect();
     let texts = Texts::load(app, ids(references)).await?;
     Ok(agents
         .iter()
-        .map(|agent| {
-            let Agent { id, facts, archived } = &agent.state;
-            let archived_at = agent.updated_at().filter(|_| *archived);
-            json!({
-                "id": id, "workspace_id": workspace, "runtime_id": facts.runtime, "runtime_bound": true,
-                "name": facts.name, "description": "", "provider": facts.provider,
-                "instructions": facts.instructions.as_ref().map_or("", |text| texts.of(text)),
-                "runtime_mode": "local", "runtime_config": {}, "custom_args": facts.custom_arguments,
-                "command": facts.command, "has_custom_env": false, "custom_env_key_count": 0,
-                "visibility": "workspace", "status": if busy.contains(id) { "working" } else { "idle" },
-                "max_concurrent_tasks": facts.max_concurrent_tasks, "model": facts.model,
-                "owner_id": facts.owner, "skills": [], "created_at": agent.created_at(),
-                "updated_at": agent.updated_at(), "archived_at": archived_at,
-            })
-        })
+        .map(|agent| agent_value(workspace, agent, &texts, busy.contains(&agent.state.id)))
         .collect())
+}
+
+fn agent_value(workspace: WorkspaceId, agent: &Loaded<Agent>, texts: &Texts, is_busy: bool) -> api::Agent {
+    let Agent { id, facts, archived } = &agent.state;
+    api::Agent {
+        id: *id,
+        workspace_id: workspace,
+        runtime_id: facts.runtime,
+        name: facts.name.clone(),
+        provider: facts.provider.clone(),
+        instructions: texts.of_some(facts.instructions.as_ref()).unwrap_or_default(),
+        model: facts.model.clone(),
+        command: facts.command.clone(),
+        custom_args: facts.custom_arguments.clone(),
+        status: if is_busy { "working" } else { "idle" }.to_owned(),
+        max_concurrent_tasks: facts.max_concurrent_tasks,
+        owner_id: facts.owner,
+        created_at: agent.created_at(),
+        updated_at: agent.updated_at(),
+        archived_at: agent.updated_at().filter(|_| *archived),
+        more: api::more(json!({
+            "runtime_bound": true, "description": "", "runtime_mode": "local", "runtime_config": {},
+            "has_custom_env": false, "custom_env_key_count": 0, "visibility": "workspace", "skills": [],
+        })),
+    }
 }

@@ -56,7 +56,7 @@ pub fn task_page(
     titles: &BTreeMap<IssueId, String>,
     explanation: api::Explanation,
     history: &Value,
-    messages: &[Value],
+    messages: &[api::Message],
     left_out: usize,
     machines: &BTreeMap<String, String>,
 ) -> Result<TaskPage, ApiError> {
@@ -74,14 +74,18 @@ pub fn task_page(
             commands: explanation.commands,
         },
         output: task.result.map(|result| result.output).filter(|output| !output.is_empty()),
-        // What the excerpt already shows isn't shown twice.
-        detail: task.error.filter(|error| Some(error.trim()) != explanation.detail.as_deref().or(Some(""))),
+        detail: beyond(task.error, explanation.detail.as_deref()),
         history: serde_json::from_value(history["entries"].clone())?,
         transcript: messages.iter().map(message).collect(),
         transcript_left_out: left_out as u64,
         can_cancel,
         row,
     })
+}
+
+/// An error that the excerpt doesn't show whole already: nothing is shown twice.
+fn beyond(error: Option<String>, excerpt: Option<&str>) -> Option<String> {
+    error.filter(|error| !error.trim().is_empty() && Some(error.trim()) != excerpt)
 }
 
 fn facts(task: &api::Task, machines: &BTreeMap<String, String>) -> Vec<(String, String)> {
@@ -107,16 +111,17 @@ fn facts(task: &api::Task, machines: &BTreeMap<String, String>) -> Vec<(String, 
     facts
 }
 
-fn message(message: &Value) -> MessageRow {
-    let kind = text(&message["type"]);
-    let content = some(&message["content"]).or_else(|| some(&message["output"]));
-    let input = (!message["input"].is_null()).then(|| message["input"].to_string());
+fn message(message: &api::Message) -> MessageRow {
+    let said = &message.said;
+    let filled = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+    let content = filled(&said.content).or_else(|| filled(&said.output));
+    let input = said.input.as_ref().map(Value::to_string);
     MessageRow {
-        seq: message["seq"].as_i64().unwrap_or_default(),
-        tool: some(&message["tool"]),
+        seq: said.seq,
+        tool: filled(&said.tool),
         text: content.or(input).unwrap_or_default(),
-        stderr: message["stderr"].as_bool().unwrap_or_default(),
-        kind,
+        stderr: said.stderr,
+        kind: said.kind.clone(),
     }
 }
 
@@ -181,5 +186,20 @@ fn resource_row(resource: &api::Resource, machines: &BTreeMap<String, String>) -
         verified: resource.verified,
         kind: resource.resource_type.clone(),
         place,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_shown_whole_where_its_excerpt_is_not_all_of_it() {
+        let beyond = |error: &str, excerpt| beyond(Some(error.to_owned()), excerpt);
+        assert_eq!(beyond("one\ntwo", Some("two")).as_deref(), Some("one\ntwo"));
+        assert_eq!(beyond("two\n", Some("two")), None);
+        assert_eq!(beyond("two", None).as_deref(), Some("two"));
+        assert_eq!(beyond(" \n", None), None);
+        assert_eq!(super::beyond(None, Some("two")), None);
     }
 }

@@ -31,11 +31,6 @@ use crate::web;
 use crate::web::view::Frame;
 use crate::wire::api;
 
-/// Entries on one page of the feed.
-const FEED_PAGE: i64 = 100;
-/// Transcript messages shown on a task's page: the newest ones.
-const TRANSCRIPT_SHOWN: usize = 500;
-
 /// Every page.
 pub fn routes() -> Router<App> {
     Router::new()
@@ -141,9 +136,10 @@ async fn feed_page(
     let Reader(who) = reader?;
     let frame = frame(&app, &who, String::new()).await?;
     let before = asked.before.unwrap_or(frame.position + 1).clamp(1, frame.position + 1);
-    let mut entries = feed::between(&app, who.workspace, before - 1 - FEED_PAGE, before).await?;
+    let mut entries =
+        feed::between(&app, who.workspace, before - 1 - app.limits.page_entries, before).await?;
     entries.reverse();
-    let oldest = (before - FEED_PAGE).max(1);
+    let oldest = (before - app.limits.page_entries).max(1);
     Ok(web::feed::page(&frame, &entries, (oldest > 1).then_some(oldest)))
 }
 
@@ -184,7 +180,7 @@ async fn task_page(
     let Json(history) = tasks::history(State(app.clone()), who.clone(), Path(path.clone())).await?;
     let Json(messages) =
         tasks::messages(State(app.clone()), who.clone(), Path(path), asked(json!({}))?).await?;
-    let left_out = messages.len().saturating_sub(TRANSCRIPT_SHOWN);
+    let left_out = messages.len().saturating_sub(app.limits.page_messages);
     let machines = machines(&app, &who).await?;
     let shown = &messages[left_out..];
     let page = facts::task_page(task, &titles, explanation, &history, shown, left_out, &machines)?;

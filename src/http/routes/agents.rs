@@ -10,11 +10,12 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{bounded, id};
-use crate::app::agent_write::{AgentArchive, AgentCreate};
-use crate::domain::agent::{CommandLine, Created};
+use super::{bounded, given, id};
+use crate::app::agent_write::{AgentArchive, AgentCreate, AgentUpdate};
+use crate::domain::agent::{CommandLine, Created, Updated};
 use crate::domain::task::Status;
 use crate::domain::workspace::Role;
+use crate::fold::agent_roster::AgentRow;
 use crate::fold::runtime_presence::DaemonRow;
 use crate::http::App;
 use crate::http::auth::Identity;
@@ -22,7 +23,6 @@ use crate::http::body::{Body, Path, Query};
 use crate::http::error::ApiError;
 use crate::http::idempotency::{Call, at, content};
 use crate::http::objects::project::{agent_values, agents as load_agents};
-use crate::http::objects::time;
 use crate::kernel::ids::{AgentId, RuntimeId, StreamId, WorkspaceId};
 use crate::readmodel::found::Found;
 use crate::readmodel::{agent_roster, runtime_presence, task_status};
@@ -41,18 +41,18 @@ pub async fn list(
     State(app): State<App>,
     who: Identity,
     Query(filter): Query<Filter>,
-) -> Result<Json<Vec<Value>>, ApiError> {
+) -> Result<Json<Vec<api::Agent>>, ApiError> {
     let rows =
         agent_roster::of_workspace(&app.store, &app.registry, who.workspace, filter.include_archived).await?;
     let ids: Vec<AgentId> = rows.iter().map(|found| found.row.id).collect();
     Ok(Json(shown(&app, who.workspace, &ids).await?))
 }
 
-async fn shown(app: &App, workspace: WorkspaceId, ids: &[AgentId]) -> Result<Vec<Value>, ApiError> {
+async fn shown(app: &App, workspace: WorkspaceId, ids: &[AgentId]) -> Result<Vec<api::Agent>, ApiError> {
     let loaded = load_agents(app, workspace, ids).await?;
     let wanted = task_status::Wanted {
         statuses: vec![Status::Dispatched.name().to_owned(), Status::Running.name().to_owned()],
-        limit: 1_000,
+        limit: i64::from(app.limits.list_most),
         ..task_status::Wanted::default()
     };
     let busy = task_status::list(&app.store, &app.registry, workspace, &wanted).await?;
@@ -60,7 +60,7 @@ async fn shown(app: &App, workspace: WorkspaceId, ids: &[AgentId]) -> Result<Vec
     agent_values(app, workspace, &loaded, &busy).await
 }
 
-async fn one(app: &App, workspace: WorkspaceId, id: AgentId) -> Result<Value, ApiError> {
+async fn one(app: &App, workspace: WorkspaceId, id: AgentId) -> Result<api::Agent, ApiError> {
     shown(app, workspace, &[id]).await?.pop().ok_or_else(|| ApiError::unknown("agent", id))
 }
 
@@ -69,7 +69,7 @@ pub async fn get(
     State(app): State<App>,
     who: Identity,
     Path(path): Path<String>,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<api::Agent>, ApiError> {
     Ok(Json(one(&app, who.workspace, id(&path, "id")?).await?))
 }
 
@@ -100,6 +100,12 @@ pub struct CommandBody {
     prompt: crate::domain::agent::PromptVia,
 }
 
+impl From<CommandBody> for CommandLine {
+    fn from(body: CommandBody) -> Self {
+        Self { program: body.program, arguments: body.arguments, prompt: body.prompt }
+    }
+}
+
 /// Creates an agent.
 pub async fn create(State(app): State<App>, call: Call, body: Body<NewAgent>) -> Result<Response, ApiError> {
     let owner = call.who.user()?;
@@ -117,11 +123,7 @@ pub async fn create(State(app): State<App>, call: Call, body: Body<NewAgent>) ->
         provider: pointer.provider,
         instructions: instructions.as_ref().map(|text| text.reference.clone()),
         model: asked.model,
-        command: asked.command.map(|command| CommandLine {
-            program: command.program,
-            arguments: command.arguments,
-            prompt: command.prompt,
-        }),
+        command: asked.command.map(CommandLine::from),
         custom_arguments: asked.custom_args.unwrap_or_default(),
         max_concurrent_tasks: asked.max_concurrent_tasks.unwrap_or(app.limits.agent_slots),
         owner,
@@ -139,14 +141,10 @@ pub async fn create(State(app): State<App>, call: Call, body: Body<NewAgent>) ->
     Ok(at(done.position, (StatusCode::CREATED, Json(value))))
 }
 
-/// `POST /api/agents/{id}/archive`.
-pub async fn archive(
-    State(app): State<App>,
-    mut call: Call,
-    Path(path): Path<String>,
-) -> Result<Response, ApiError> {
+/// The agent that a path names, where the caller may change it: its owner or an admin.
+async fn to_change(app: &App, call: &mut Call, path: &str) -> Result<AgentRow, ApiError> {
     let user = call.who.user()?;
-    let agent: AgentId = id(&path, "id")?;
+    let agent: AgentId = id(path, "id")?;
     let row = agent_roster::of(&app.store, &app.registry, call.who.workspace, agent)
         .await?
         .ok_or_else(|| ApiError::unknown("agent", agent))?;
@@ -154,6 +152,70 @@ pub async fn archive(
         call.who.must_be(Role::Admin)?;
     }
     call.who.daemon = None;
+    Ok(row)
+}
+
+/// `PUT /api/agents/{id}`: absent fields keep their value; an empty model, or none, is the provider's choice.
+#[derive(Debug, Deserialize)]
+pub struct Change {
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    runtime_id: Option<RuntimeId>,
+    #[serde(default)]
+    instructions: Option<String>,
+    #[serde(default, deserialize_with = "given")]
+    model: Option<Option<String>>,
+    #[serde(default)]
+    max_concurrent_tasks: Option<u32>,
+    #[serde(default)]
+    custom_args: Option<Vec<String>>,
+    #[serde(default)]
+    command: Option<CommandBody>,
+}
+
+/// Changes an agent; what it has claimed already runs as it was claimed.
+pub async fn update(
+    State(app): State<App>,
+    mut call: Call,
+    Path(path): Path<String>,
+    body: Body<Change>,
+) -> Result<Response, ApiError> {
+    let agent = to_change(&app, &mut call, &path).await?.id;
+    let workspace = call.who.workspace;
+    let asked = body.value;
+    let moves_to = match asked.runtime_id {
+        Some(runtime) => runtime_presence::runtime(&app.store, &app.registry, workspace, runtime).await?,
+        None => None,
+    };
+    // The same text again is no change, although it would be kept under another id.
+    let now = one(&app, workspace, agent).await?.instructions;
+    let instructions = match asked.instructions.filter(|text| *text != now) {
+        Some(text) => Some(content(&app, bounded(&app, &text, "instructions")?)),
+        None => None,
+    };
+    let change = Updated {
+        name: asked.name,
+        runtime: asked.runtime_id,
+        instructions: instructions.as_ref().map(|text| text.reference.clone()),
+        model: asked.model.map(Option::unwrap_or_default),
+        command: asked.command.map(CommandLine::from),
+        custom_arguments: asked.custom_args,
+        max_concurrent_tasks: asked.max_concurrent_tasks,
+    };
+    let moves_to = moves_to.map(|pointer| (pointer.daemon, pointer.provider));
+    let decision = AgentUpdate { workspace, agent, change, instructions, moves_to };
+    let done = call.submit(&app, "agent.update", &body.raw, decision).await?;
+    Ok(at(done.position, Json(one(&app, workspace, agent).await?)))
+}
+
+/// `POST /api/agents/{id}/archive`.
+pub async fn archive(
+    State(app): State<App>,
+    mut call: Call,
+    Path(path): Path<String>,
+) -> Result<Response, ApiError> {
+    let agent = to_change(&app, &mut call, &path).await?.id;
     let decision = AgentArchive { workspace: call.who.workspace, agent };
     let done = call.submit(&app, "agent.archive", &Value::Null, decision).await?;
     Ok(at(done.position, Json(one(&app, call.who.workspace, agent).await?)))
@@ -185,29 +247,35 @@ impl Machines {
 }
 
 /// `GET /api/runtimes`.
-pub async fn runtimes(State(app): State<App>, who: Identity) -> Result<Json<Vec<Value>>, ApiError> {
+pub async fn runtimes(
+    State(app): State<App>,
+    who: Identity,
+) -> Result<Json<Vec<api::PlacedRuntime>>, ApiError> {
     let machines = Machines::load(&app, who.workspace).await?;
-    let mut values = Vec::new();
-    for found in &machines.daemons {
-        let row = &found.row;
-        for runtime in &row.runtimes {
-            values.push(json!({
-                "id": runtime.id, "workspace_id": who.workspace, "daemon_id": row.daemon,
-                "name": runtime.name, "custom_name": null, "runtime_mode": "local",
-                "provider": runtime.provider, "launch_header": null,
-                "status": if runtime.online { "online" } else { "offline" },
-                "device_info": row.device_name,
+    let of = |row: &DaemonRow| {
+        let placed = row.runtimes.iter().map(|runtime| api::PlacedRuntime {
+            id: runtime.id,
+            workspace_id: who.workspace,
+            daemon_id: row.daemon.clone(),
+            name: runtime.name.clone(),
+            provider: runtime.provider.clone(),
+            status: if runtime.online { "online" } else { "offline" }.to_owned(),
+            owner_id: row.owner,
+            last_seen_at: machines.last_seen(row),
+            created_at: row.created_at.timestamp(),
+            updated_at: runtime.since.timestamp(),
+            more: api::more(json!({
+                "custom_name": null, "runtime_mode": "local", "launch_header": null,
+                "device_info": row.device_name, "visibility": "private", "profile_id": null,
                 "metadata": {
                     "version": runtime.version, "cli_version": row.cli_version,
                     "capabilities": row.capabilities,
                 },
-                "owner_id": row.owner, "visibility": "private", "profile_id": null,
-                "last_seen_at": machines.last_seen(row), "created_at": time(row.created_at.timestamp()),
-                "updated_at": time(runtime.since.timestamp()),
-            }));
-        }
-    }
-    Ok(Json(values))
+            })),
+        });
+        placed.collect::<Vec<_>>()
+    };
+    Ok(Json(machines.daemons.iter().flat_map(|found| of(&found.row)).collect()))
 }
 
 /// `GET /api/daemons`.

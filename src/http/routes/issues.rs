@@ -7,20 +7,21 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{description, id, one_of, optional_id, required_title, said, title};
+use super::{description, id, listed, one_of, optional_id, required_title, said, tasks, title};
 use crate::app::issue_write::{IssueComment, IssueCreate, IssueUpdate};
 use crate::app::task_queue::{IssueRerun, NewRun};
 use crate::domain::Refusal;
 use crate::domain::issue::state::STATUSES;
-use crate::domain::issue::{Assignee, Author};
+use crate::domain::issue::{Assignee, Author, Issue};
 use crate::domain::task::Trigger;
 use crate::http::App;
 use crate::http::auth::{Caller, Identity};
 use crate::http::body::{Body, Path, Query};
 use crate::http::error::ApiError;
 use crate::http::idempotency::{Call, at, content};
+use crate::http::objects::Loaded;
 use crate::http::objects::issue::{comment_values, issue, issue_values, issues};
-use crate::http::objects::task::{task, task_values};
+use crate::http::objects::task::task;
 use crate::kernel::ids::{AgentId, CommentId, IssueId, ProjectId, TaskId, WorkspaceId};
 use crate::readmodel::{agent_roster, counters, issue_board, runtime_presence, task_status};
 use crate::wire::api;
@@ -47,7 +48,7 @@ pub async fn list(
         status,
         project: optional_id(filter.project_id.as_deref(), "project_id")?,
         assignee: optional_id(filter.assignee_id.as_deref(), "assignee_id")?,
-        limit: i64::from(filter.limit.unwrap_or(200).clamp(1, 1_000)),
+        limit: listed(&app, filter.limit),
         offset: i64::from(filter.offset.unwrap_or(0)),
     };
     let ids = issue_board::ids(&app.store, &app.registry, who.workspace, &wanted).await?;
@@ -78,18 +79,20 @@ pub async fn named(app: &App, workspace: WorkspaceId, reference: &str) -> Result
     Err(ApiError::Unknown { kind: "issue", reference: reference.to_owned(), near })
 }
 
-/// [`named`], for routes that don't load the issue themselves.
+/// The issue that a path names, loaded.
 ///
 /// # Errors
 /// `not_found`, also for one of another workspace.
-pub async fn there(app: &App, workspace: WorkspaceId, reference: &str) -> Result<IssueId, ApiError> {
+pub async fn by_name(app: &App, workspace: WorkspaceId, reference: &str) -> Result<Loaded<Issue>, ApiError> {
     let wanted = named(app, workspace, reference).await?;
-    issue(app, workspace, wanted).await?;
-    Ok(wanted)
+    issue(app, workspace, wanted).await
 }
 
 async fn shown(app: &App, workspace: WorkspaceId, id: IssueId) -> Result<api::Issue, ApiError> {
-    let loaded = issue(app, workspace, id).await?;
+    value(app, workspace, issue(app, workspace, id).await?).await
+}
+
+async fn value(app: &App, workspace: WorkspaceId, loaded: Loaded<Issue>) -> Result<api::Issue, ApiError> {
     issue_values(app, workspace, &[loaded]).await?.pop().ok_or(ApiError::NotFound("issue"))
 }
 
@@ -99,8 +102,8 @@ pub async fn get(
     who: Identity,
     Path(path): Path<String>,
 ) -> Result<Json<api::Issue>, ApiError> {
-    let id = named(&app, who.workspace, &path).await?;
-    Ok(Json(shown(&app, who.workspace, id).await?))
+    let loaded = by_name(&app, who.workspace, &path).await?;
+    Ok(Json(value(&app, who.workspace, loaded).await?))
 }
 
 /// `POST /api/issues`.
@@ -238,8 +241,8 @@ pub async fn update(
     Path(path): Path<String>,
     body: Body<Value>,
 ) -> Result<Response, ApiError> {
-    let wanted = named(&app, call.who.workspace, &path).await?;
-    let before = issue(&app, call.who.workspace, wanted).await?;
+    let before = by_name(&app, call.who.workspace, &path).await?;
+    let wanted = before.state.id;
     let asked = Change::read(&body.value)?;
     let text = |name: &str| asked.text(name);
     if let Some(expected) = asked.number("expected_revision")? {
@@ -289,8 +292,7 @@ pub async fn comments(
     who: Identity,
     Path(path): Path<String>,
 ) -> Result<Json<Vec<api::Comment>>, ApiError> {
-    let wanted = named(&app, who.workspace, &path).await?;
-    let loaded = issue(&app, who.workspace, wanted).await?;
+    let loaded = by_name(&app, who.workspace, &path).await?;
     Ok(Json(comment_values(&app, &loaded).await?))
 }
 
@@ -350,8 +352,8 @@ pub async fn rerun(
 ) -> Result<Response, ApiError> {
     call.who.user()?;
     let workspace = call.who.workspace;
-    let wanted = named(&app, workspace, &path).await?;
-    let loaded = issue(&app, workspace, wanted).await?;
+    let loaded = by_name(&app, workspace, &path).await?;
+    let wanted = loaded.state.id;
     let of: Option<TaskId> = optional_id(body.value.task_id.as_deref(), "task_id")?;
     let (agent, of) = match (of, loaded.state.assignee) {
         (Some(of), _) => (task(&app, workspace, of).await?.state.facts.agent, Some(of)),
@@ -380,7 +382,6 @@ pub async fn rerun(
     let Ok(new) = serde_json::from_value::<TaskId>(done.result["task"].clone()) else {
         return Err(ApiError::NotFound("task"));
     };
-    let loaded = task(&app, workspace, new).await?;
-    let value = task_values(&app, workspace, &[loaded]).await?.pop().ok_or(ApiError::NotFound("task"))?;
+    let value = tasks::shown(&app, workspace, new).await?;
     Ok(at(done.position, (StatusCode::ACCEPTED, Json(value)).into_response()))
 }

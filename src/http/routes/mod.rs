@@ -85,6 +85,14 @@ pub async fn verify(State(app): State<App>, mut call: Call) -> Result<Response, 
     }
 }
 
+/// Tells an absent field from null.
+///
+/// # Errors
+/// When it is no text.
+pub fn given<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Option<String>>, D::Error> {
+    <Option<String> as serde::Deserialize>::deserialize(from).map(Some)
+}
+
 /// An id out of a path or a body.
 ///
 /// # Errors
@@ -99,6 +107,12 @@ pub fn id<T: FromStr>(text: &str, field: &str) -> Result<T, ApiError> {
 /// `invalid_field`.
 pub fn optional_id<T: FromStr>(text: Option<&str>, field: &str) -> Result<Option<T>, ApiError> {
     text.filter(|text| !text.is_empty()).map(|text| id(text, field)).transpose()
+}
+
+/// How many entries of a list are answered.
+#[must_use]
+pub fn listed(app: &App, asked: Option<u32>) -> i64 {
+    i64::from(asked.unwrap_or(app.limits.list_usual).clamp(1, app.limits.list_most))
 }
 
 /// A word that has to be one of those that there are.

@@ -9,7 +9,7 @@ use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{description, id, one_of, required_title, title};
+use super::{description, given, id, one_of, required_title, title};
 use crate::app::daemon_write::DaemonWrite;
 use crate::app::project_write::ProjectWrite;
 use crate::domain::daemon::{DaemonCommand, ProbeOutcome};
@@ -238,11 +238,6 @@ pub struct ResourceChange {
     label: Option<Option<String>>,
     #[serde(default)]
     position: Option<u32>,
-}
-
-/// Tells an absent field from null.
-fn given<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Option<String>>, D::Error> {
-    Option::<String>::deserialize(from).map(Some)
 }
 
 /// Changes a resource.

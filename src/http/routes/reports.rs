@@ -29,6 +29,7 @@ use crate::kernel::ids::{CommentId, RuntimeId, TaskId};
 use crate::kernel::{digest, redact, text};
 use crate::readmodel::task_status;
 use crate::store::transcript;
+use crate::wire::api;
 use crate::wire::daemon::{DIRECTORY_QUEUE, EndingReport, Message, Messages, Report, ReportBody};
 
 /// A comment that is longer says so instead.
@@ -270,7 +271,7 @@ pub async fn messages_so_far(
     mut who: Identity,
     Path(path): Path<String>,
     asked: Query<tasks::Since>,
-) -> Result<Json<Vec<Value>>, ApiError> {
+) -> Result<Json<Vec<api::Message>>, ApiError> {
     who.speaks_for_task(&app, id(&path, "id")?).await?;
     tasks::messages(State(app), who, Path(path), asked).await
 }

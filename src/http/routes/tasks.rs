@@ -9,18 +9,20 @@ use serde_json::{Value, json};
 use super::{id, issues, one_of, optional_id};
 use crate::app::task_cancel::TaskCancel;
 use crate::domain::directory::{self, DirectoryEvent};
-use crate::domain::task::{Status, TaskEvent};
+use crate::domain::task::{Status, Task, TaskEvent};
 use crate::domain::{Envelope, Event, Family, StreamKey};
 use crate::http::App;
 use crate::http::auth::Identity;
 use crate::http::body::{Path, Query};
 use crate::http::error::ApiError;
 use crate::http::idempotency::{Call, at};
+use crate::http::objects::Loaded;
 use crate::http::objects::task::{task, task_values, tasks};
 use crate::kernel::ids::{AgentId, DirectoryId, StreamId, TaskId, WorkspaceId};
 use crate::readmodel::{activity, agent_roster, issue_board, task_status};
 use crate::store::{read, transcript};
 use crate::wire::api;
+use crate::wire::daemon::Message;
 
 /// Statuses of tasks that aren't over.
 const ACTIVE: [Status; 5] =
@@ -54,7 +56,7 @@ pub async fn list(
         project: optional_id(filter.project_id.as_deref(), "project_id")?,
         agent: optional_id(filter.agent_id.as_deref(), "agent_id")?,
         issue: optional_id(filter.issue_id.as_deref(), "issue_id")?,
-        limit: i64::from(filter.limit.unwrap_or(200).clamp(1, 1_000)),
+        limit: super::listed(&app, filter.limit),
     };
     let values = listed(&app, who.workspace, &wanted).await?;
     Ok(Json(json!({"total": values.len(), "tasks": values})))
@@ -77,8 +79,12 @@ pub async fn of_issue(
     who: Identity,
     Path(path): Path<String>,
 ) -> Result<Json<Vec<api::Task>>, ApiError> {
-    let issue = issues::there(&app, who.workspace, &path).await?;
-    let wanted = task_status::Wanted { issue: Some(issue.0), limit: 1_000, ..task_status::Wanted::default() };
+    let issue = issues::by_name(&app, who.workspace, &path).await?.state.id;
+    let wanted = task_status::Wanted {
+        issue: Some(issue.0),
+        limit: i64::from(app.limits.list_most),
+        ..task_status::Wanted::default()
+    };
     Ok(Json(listed(&app, who.workspace, &wanted).await?))
 }
 
@@ -88,11 +94,11 @@ pub async fn active_of_issue(
     who: Identity,
     Path(path): Path<String>,
 ) -> Result<Json<Value>, ApiError> {
-    let issue = issues::there(&app, who.workspace, &path).await?;
+    let issue = issues::by_name(&app, who.workspace, &path).await?.state.id;
     let wanted = task_status::Wanted {
         statuses: ACTIVE.iter().map(|status| status.name().to_owned()).collect(),
         issue: Some(issue.0),
-        limit: 1_000,
+        limit: i64::from(app.limits.list_most),
         ..task_status::Wanted::default()
     };
     Ok(Json(json!({"tasks": listed(&app, who.workspace, &wanted).await?})))
@@ -107,7 +113,11 @@ pub async fn of_agent(
     let agent: AgentId = id(&path, "id")?;
     let known = agent_roster::of(&app.store, &app.registry, who.workspace, agent).await?;
     known.ok_or_else(|| ApiError::unknown("agent", agent))?;
-    let wanted = task_status::Wanted { agent: Some(agent.0), limit: 1_000, ..task_status::Wanted::default() };
+    let wanted = task_status::Wanted {
+        agent: Some(agent.0),
+        limit: i64::from(app.limits.list_most),
+        ..task_status::Wanted::default()
+    };
     Ok(Json(listed(&app, who.workspace, &wanted).await?))
 }
 
@@ -141,7 +151,11 @@ async fn near(app: &App, workspace: WorkspaceId, reference: &str) -> Result<Stri
     let Some(issue) = issue_board::by_key(&app.store, &app.registry, workspace, key).await? else {
         return Ok(String::new());
     };
-    let wanted = task_status::Wanted { issue: Some(issue.0), limit: 1_000, ..task_status::Wanted::default() };
+    let wanted = task_status::Wanted {
+        issue: Some(issue.0),
+        limit: i64::from(app.limits.list_most),
+        ..task_status::Wanted::default()
+    };
     let found = task_status::list(&app.store, &app.registry, workspace, &wanted).await?;
     let names: Vec<&str> = found.iter().take(NAMED).map(|found| found.row.name.as_str()).collect();
     Ok(match names.as_slice() {
@@ -152,6 +166,15 @@ async fn near(app: &App, workspace: WorkspaceId, reference: &str) -> Result<Stri
             format!("The newest task of the issue {key} is {newest}; there are {}{more}.", names.join(", "))
         }
     })
+}
+
+/// The task that a path names, loaded.
+///
+/// # Errors
+/// `not_found`, `ambiguous_reference`.
+async fn by_name(app: &App, workspace: WorkspaceId, reference: &str) -> Result<Loaded<Task>, ApiError> {
+    let wanted = named(app, workspace, reference).await?;
+    task(app, workspace, wanted).await
 }
 
 /// Statuses out of a query, each one that a task can have.
@@ -168,8 +191,11 @@ fn statuses(text: &str) -> Result<Vec<String>, ApiError> {
 /// # Errors
 /// `not_found`.
 pub async fn shown(app: &App, workspace: WorkspaceId, id: TaskId) -> Result<api::Task, ApiError> {
-    let loaded = task(app, workspace, id).await?;
-    task_values(app, workspace, &[loaded]).await?.pop().ok_or_else(|| ApiError::unknown("task", id))
+    value(app, workspace, task(app, workspace, id).await?).await
+}
+
+async fn value(app: &App, workspace: WorkspaceId, loaded: Loaded<Task>) -> Result<api::Task, ApiError> {
+    task_values(app, workspace, &[loaded]).await?.pop().ok_or(ApiError::NotFound("task"))
 }
 
 /// `GET /api/tasks/{ref}`.
@@ -178,8 +204,8 @@ pub async fn get(
     who: Identity,
     Path(path): Path<String>,
 ) -> Result<Json<api::Task>, ApiError> {
-    let id = named(&app, who.workspace, &path).await?;
-    Ok(Json(shown(&app, who.workspace, id).await?))
+    let loaded = by_name(&app, who.workspace, &path).await?;
+    Ok(Json(value(&app, who.workspace, loaded).await?))
 }
 
 /// `POST /api/tasks/{ref}/cancel`.
@@ -222,22 +248,17 @@ pub async fn messages(
     who: Identity,
     Path(path): Path<String>,
     Query(asked): Query<Since>,
-) -> Result<Json<Vec<Value>>, ApiError> {
-    let wanted = named(&app, who.workspace, &path).await?;
-    let loaded = task(&app, who.workspace, wanted).await?;
+) -> Result<Json<Vec<api::Message>>, ApiError> {
+    let loaded = by_name(&app, who.workspace, &path).await?;
+    let wanted = loaded.state.id;
     let generation = asked.generation.unwrap_or(loaded.state.generation);
     let after = asked.since.unwrap_or(0);
-    let found = transcript::since(&app.store, wanted, generation, after, 10_000).await?;
+    let found = transcript::since(&app.store, wanted, generation, after, app.limits.transcript_page).await?;
     let mut values = Vec::with_capacity(found.len());
     for message in found {
-        let mut value: Value = serde_json::from_str(&message.body)?;
-        if let Some(members) = value.as_object_mut() {
-            members.insert("seq".to_owned(), json!(message.seq));
-            members.insert("task_id".to_owned(), json!(wanted));
-            let at = crate::http::objects::time(message.recorded_at);
-            members.insert("created_at".to_owned(), at);
-        }
-        values.push(value);
+        let said: Message = serde_json::from_str(&message.body)?;
+        let said = Message { seq: i64::from(message.seq), ..said };
+        values.push(api::Message { task_id: wanted, created_at: message.recorded_at, said });
     }
     Ok(Json(values))
 }
@@ -248,15 +269,15 @@ pub async fn history(
     who: Identity,
     Path(path): Path<String>,
 ) -> Result<Json<Value>, ApiError> {
-    let id = named(&app, who.workspace, &path).await?;
-    let events = story(&app, who.workspace, id).await?;
+    let loaded = by_name(&app, who.workspace, &path).await?;
+    let events = story(&app, who.workspace, loaded).await?;
     let entries = activity::entries(&app.store, &app.registry, &events).await?;
     Ok(Json(json!({"entries": entries})))
 }
 
 /// Everything that concerns a task, in log order.
-async fn story(app: &App, workspace: WorkspaceId, id: TaskId) -> Result<Vec<Envelope>, ApiError> {
-    let loaded = task(app, workspace, id).await?;
+async fn story(app: &App, workspace: WorkspaceId, loaded: Loaded<Task>) -> Result<Vec<Envelope>, ApiError> {
+    let id = loaded.state.id;
     let mut directories: Vec<DirectoryId> = loaded
         .events
         .iter()

@@ -23,6 +23,7 @@ use crate::http::token;
 use crate::kernel::ids::{TokenId, WorkspaceId};
 use crate::readmodel::access;
 use crate::readmodel::found::Found;
+use crate::wire::api;
 
 /// `GET /api/me`.
 pub async fn me(State(app): State<App>, who: Identity) -> Result<Json<Value>, ApiError> {
@@ -107,7 +108,7 @@ pub async fn members(
     State(app): State<App>,
     who: Identity,
     Path(path): Path<String>,
-) -> Result<Json<Vec<Value>>, ApiError> {
+) -> Result<Json<Vec<api::Member>>, ApiError> {
     let wanted: WorkspaceId = id(&path, "id")?;
     visible(&app, &who, wanted).await?;
     let found = access::members(&app.store, &app.registry, wanted).await?;
@@ -116,17 +117,22 @@ pub async fn members(
     let texts = Texts::load(&app, ids(references)).await?;
     let values = found.iter().map(|found| {
         let row = &found.row;
-        json!({
-            "id": row.user, "workspace_id": wanted, "user_id": row.user, "role": row.role,
-            "created_at": time(row.created_at.timestamp()), "name": texts.of(&row.name),
-            "email": texts.or_null(row.email.as_ref()), "avatar_url": null,
-        })
+        api::Member {
+            id: row.user,
+            workspace_id: wanted,
+            user_id: row.user,
+            role: row.role,
+            created_at: row.created_at.timestamp(),
+            name: texts.of(&row.name).to_owned(),
+            email: texts.of_some(row.email.as_ref()),
+            avatar_url: None,
+        }
     });
     Ok(Json(values.collect()))
 }
 
 /// `GET /api/tokens`.
-pub async fn tokens(State(app): State<App>, who: Identity) -> Result<Json<Vec<Value>>, ApiError> {
+pub async fn tokens(State(app): State<App>, who: Identity) -> Result<Json<Vec<api::Token>>, ApiError> {
     let user = who.user()?;
     let found = access::tokens_of(&app.store, &app.registry, who.workspace, user).await?;
     let values = found.iter().map(|found| {
@@ -136,10 +142,17 @@ pub async fn tokens(State(app): State<App>, who: Identity) -> Result<Json<Vec<Va
             TokenHolder::Daemon { daemon, .. } => ("daemon", Some(daemon.clone())),
         };
         let expires = row.expires_at.and_then(|end| Timestamp::from_microsecond(end).ok());
-        json!({
-            "id": row.id, "name": row.name, "kind": kind, "daemon_id": daemon, "expires_at": time(expires),
-            "last_used_at": null, "created_at": time(row.created_at.timestamp()),
-        })
+        api::Token {
+            id: row.id,
+            name: row.name.clone(),
+            kind: kind.to_owned(),
+            daemon_id: daemon,
+            expires_at: expires,
+            last_used_at: None,
+            created_at: row.created_at.timestamp(),
+            token: None,
+            token_prefix: None,
+        }
     });
     Ok(Json(values.collect()))
 }
@@ -204,11 +217,18 @@ pub async fn issue_token(
         )
         .into());
     }
-    let value = json!({
-        "id": record, "name": name, "token": secret, "token_prefix": secret.get(..12),
-        "daemon_id": body.value.daemon_id, "expires_at": time(expires_at), "last_used_at": null,
-        "created_at": time(Some(now)),
-    });
+    let kind = if body.value.daemon_id.is_some() { "daemon" } else { "member" };
+    let value = api::Token {
+        id: record,
+        name,
+        kind: kind.to_owned(),
+        daemon_id: body.value.daemon_id,
+        expires_at,
+        last_used_at: None,
+        created_at: Some(now),
+        token_prefix: secret.get(..12).map(str::to_owned),
+        token: Some(secret),
+    };
     Ok(at(done.position, (StatusCode::CREATED, Json(value))))
 }
 

@@ -9,6 +9,23 @@ use serde_json::json;
 
 const QUICK: &str = "cat > /dev/null; echo done";
 
+/// A daemon whose task wanted into the directory, has to queue there, and is forgotten.
+async fn in_the_queue(script: &str) -> (Fake, Machine, String) {
+    let fake = Fake::start().await;
+    fake.queue();
+    let machine = Machine::start(&fake, &[]);
+    let task = fake.offer(in_directory(script, &machine.repo()));
+    until("it wants in", || fake.has(&task, "enter-directory")).await;
+    until("it is forgotten", || machine.recorded().is_empty()).await;
+    (fake, machine, task)
+}
+
+/// Orders that the task goes on: the directory that it asked for is its own.
+fn promote(fake: &Fake, task: &str) {
+    let directory = fake.report(task, "enter-directory")["directory"].clone();
+    fake.order(json!({"kind": "promoted", "task": task, "generation": 1, "directory": directory}));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_claim_whose_answer_is_lost_is_asked_again_under_its_key_and_runs_once() {
     let fake = Fake::start().await;
@@ -151,16 +168,8 @@ async fn a_directory_is_entered_before_it_is_touched_and_released_with_the_last_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_queued_task_is_forgotten_until_it_is_promoted() {
-    let fake = Fake::start().await;
-    fake.queue();
-    let machine = Machine::start(&fake, &[]);
-    let task = fake.offer(in_directory(QUICK, &machine.repo()));
-    until("it wants in", || fake.has(&task, "enter-directory")).await;
-    until("it is forgotten", || machine.recorded().is_empty()).await;
-    fake.order(json!({
-        "kind": "promoted", "task": task, "generation": 1,
-        "directory": fake.report(&task, "enter-directory")["directory"],
-    }));
+    let (fake, machine, task) = in_the_queue(QUICK).await;
+    promote(&fake, &task);
     until("it is complete", || fake.has(&task, "complete")).await;
     let kinds = fake.kinds(&task);
     assert_eq!(kinds.iter().filter(|kind| *kind == "receipt").count(), 2, "{kinds:?}");
@@ -180,8 +189,7 @@ async fn a_foreign_lock_is_waited_for_and_its_end_is_told() {
     assert_eq!(fake.report(&task, "directory-lock")["lock"]["state"], "blocked");
     drop(foreign);
     until("the end of it is told", || states(&fake) == 2).await;
-    let directory = fake.report(&task, "enter-directory")["directory"].clone();
-    fake.order(json!({"kind": "promoted", "task": task, "generation": 1, "directory": directory}));
+    promote(&fake, &task);
     until("it is complete", || fake.has(&task, "complete")).await;
     machine.stop().await;
 }
@@ -210,16 +218,10 @@ async fn a_directory_is_asked_for_under_one_key_until_the_answer_comes() {
 /// A promotion whose receipt is refused is forgotten: its grant was taken back, nothing is touched.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_promotion_answered_too_late_touches_nothing() {
-    let fake = Fake::start().await;
-    fake.queue();
-    let machine = Machine::start(&fake, &[]);
-    let task = fake.offer(in_directory("cat > /dev/null; touch ran", &machine.repo()));
-    until("it wants in", || fake.has(&task, "enter-directory")).await;
-    until("it is forgotten", || machine.recorded().is_empty()).await;
+    let (fake, machine, task) = in_the_queue("cat > /dev/null; touch ran").await;
     let receipt = format!("/api/daemon/tasks/{task}/receipt");
     fake.refuse(&receipt, 409, "not_granted");
-    let directory = fake.report(&task, "enter-directory")["directory"].clone();
-    fake.order(json!({"kind": "promoted", "task": task, "generation": 1, "directory": directory}));
+    promote(&fake, &task);
     until("its receipt was refused", || fake.keys(&receipt).len() >= 2).await;
     until("it is forgotten again", || machine.recorded().is_empty()).await;
     assert_eq!(std::fs::read_dir(machine.repo()).expect("read").count(), 0);

@@ -8,8 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::fake::{self, Fake, Machine, assignment, in_directory, until};
-
-const QUICK: &str = "cat > /dev/null; echo done";
+use super::{QUICK, in_the_queue, promote};
 
 fn count(fake: &Fake, task: &str, kind: &str) -> usize {
     fake.kinds(task).iter().filter(|known| *known == kind).count()
@@ -116,8 +115,7 @@ async fn a_free_lock_is_told_again_while_no_slot_is_free() {
     until("it was told and refused twice", || fake.keys(&path).len() >= before + 2).await;
     fake.allow(&path);
     until("it is accepted", || count(&fake, &task, "directory-lock") == 2).await;
-    let directory = fake.report(&task, "enter-directory")["directory"].clone();
-    fake.order(json!({"kind": "promoted", "task": task, "generation": 1, "directory": directory}));
+    promote(&fake, &task);
     until("it is complete", || fake.has(&task, "complete")).await;
     machine.stop().await;
 }
@@ -241,15 +239,9 @@ async fn an_assignment_that_is_none_ends_its_own_task_and_makes_no_folder() {
 /// S065: also one that comes with a promotion: its directory must not be held for ever.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_promotion_whose_assignment_can_not_be_read_is_ended() {
-    let fake = Fake::start().await;
-    fake.queue();
-    let machine = Machine::start(&fake, &[]);
-    let task = fake.offer(in_directory(QUICK, &machine.repo()));
-    until("it wants in", || fake.has(&task, "enter-directory")).await;
-    until("it is forgotten", || machine.recorded().is_empty()).await;
+    let (fake, machine, task) = in_the_queue(QUICK).await;
     fake.assign(&task, json!({"id": task, "generation": 1}));
-    let directory = fake.report(&task, "enter-directory")["directory"].clone();
-    fake.order(json!({"kind": "promoted", "task": task, "generation": 1, "directory": directory}));
+    promote(&fake, &task);
     until("it is refused", || fake.has(&task, "fail")).await;
     assert_eq!(fake.report(&task, "fail")["failure_reason"], "invalid_task_identity");
     until("nothing is in hand", || machine.recorded().is_empty()).await;

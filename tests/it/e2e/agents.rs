@@ -9,7 +9,7 @@ use multica::agent::Provider;
 use serde_json::{Value, json};
 
 use super::installation::{Installation, eventually};
-use crate::agents::{Model, cli};
+use crate::agents::{Model, cli, configure, variables};
 
 /// What the agent's shell does: keeps what it finds, works, and reports with the run's own token.
 const WORK: &str = "cp $BRIEF during.md && cp .multica/project/resources.json during.json \
@@ -34,23 +34,14 @@ impl World {
         let home = installation.base().join("home");
         let folder = cli(provider).parent().unwrap().display().to_string();
         let path = std::env::var("PATH").unwrap_or_default();
-        configure(&home, &model.url);
-        for (variable, value) in [
-            ("PATH", format!("{folder}:{path}")),
-            ("ANTHROPIC_BASE_URL", model.url.clone()),
-            ("ANTHROPIC_API_KEY", "any".to_owned()),
-            ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1".to_owned()),
-            // By itself it tries for minutes.
-            ("CLAUDE_CODE_MAX_RETRIES", "0".to_owned()),
-            ("STUBKEY", "any".to_owned()),
-            ("OPENCODE_DISABLE_MODELS_FETCH", "1".to_owned()),
-            ("OPENCODE_DISABLE_LSP_DOWNLOAD", "1".to_owned()),
-            // A coding agent that started the daemon is nothing to its own agents.
-            ("CLAUDECODE", "1".to_owned()),
-            ("CLAUDE_CODE_ENTRYPOINT", "cli".to_owned()),
-        ] {
+        configure(&home, &model.url, "request_max_retries = 0\nstream_max_retries = 0\n");
+        installation.set("PATH", &format!("{folder}:{path}"));
+        for (variable, value) in variables(&model.url) {
             installation.set(variable, &value);
         }
+        // A coding agent that started the daemon is nothing to its own agents.
+        installation.set("CLAUDECODE", "1");
+        installation.set("CLAUDE_CODE_ENTRYPOINT", "cli");
         installation.up();
         let directory = installation.directory("game");
         fs::write(directory.join(brief(provider)), "# Mine\nkeep\n").unwrap();
@@ -94,27 +85,6 @@ impl World {
         let lines = String::from_utf8(output.stdout).unwrap();
         lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
-}
-
-/// Sets the CLIs up for the model service, in a home of their own.
-fn configure(home: &Path, url: &str) {
-    for folder in [".codex", ".config/opencode"] {
-        fs::create_dir_all(home.join(folder)).unwrap();
-    }
-    let codex = format!(
-        "model_provider = \"stub\"\nmodel = \"gpt-5\"\n[model_providers.stub]\nname = \"stub\"\n\
-         base_url = \"{url}/v1\"\nwire_api = \"responses\"\nenv_key = \"STUBKEY\"\n\
-         request_max_retries = 0\nstream_max_retries = 0\n"
-    );
-    fs::write(home.join(".codex/config.toml"), codex).unwrap();
-    let opencode = json!({
-        "provider": {"stub": {
-            "npm": "@ai-sdk/openai-compatible", "name": "stub",
-            "options": {"baseURL": format!("{url}/v1"), "apiKey": "any"}, "models": {"m": {"name": "m"}},
-        }},
-        "model": "stub/m", "small_model": "stub/m", "autoupdate": false, "share": "disabled",
-    });
-    fs::write(home.join(".config/opencode/opencode.json"), opencode.to_string()).unwrap();
 }
 
 fn brief(provider: Provider) -> &'static str {

@@ -144,13 +144,25 @@ impl Served {
 
     /// What a verb of the command line prints.
     pub async fn cli(&self, words: &[&str]) -> String {
+        let output = self.verb(words).await;
+        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// The exit code of a verb that fails, and what it says.
+    pub async fn cli_refused(&self, words: &[&str]) -> (i32, String) {
+        let output = self.verb(words).await;
+        assert!(!output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stdout));
+        assert!(output.stdout.is_empty(), "{words:?}: {}", String::from_utf8_lossy(&output.stdout));
+        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    }
+
+    async fn verb(&self, words: &[&str]) -> std::process::Output {
         let mut command = assert_cmd::Command::cargo_bin("multica").unwrap();
         let home = tempfile::tempdir().unwrap();
         command.env_clear().env("HOME", home.path()).env("MULTICA_TOKEN", &self.token);
         command.args(words).args(["--server-url", &format!("http://{}", self.address)]);
-        let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
-        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
+        tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
     }
 
     pub async fn keyed(&self, key: &str, path: &str, body: &Value) -> Answer {

@@ -1,5 +1,6 @@
 //! The HTTP API, asked as its clients ask it: raw requests against a served database of one's own.
 
+mod agents;
 mod bad_input;
 mod client;
 mod connections;

@@ -43,7 +43,9 @@ async fn a_tasks_token_works_while_its_claim_lives_and_only_for_the_agents_work(
     let comment = served.send(&token, "POST", "/api/issues/LOCA-1/comments", Some(&said), &[]).await.is(201);
     assert_eq!(comment["author_type"], "agent");
     assert_eq!(comment["source_task_id"], task.as_str());
+    let agent = format!("/api/agents/{}", scene.agent);
     for (method, path) in [
+        ("PUT", agent.as_str()),
         ("POST", "/api/projects"),
         ("POST", "/api/tokens"),
         ("GET", "/api/tokens"),
