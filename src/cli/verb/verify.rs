@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::cli::error::CliError;
-use crate::cli::output::{items, line, patiently, plain_line, text};
+use crate::cli::output::{items, line, plain_line, text};
 use crate::cli::session::Session;
 use crate::client::api::Call;
 
@@ -11,7 +11,7 @@ pub async fn run(session: &Session) -> Result<(), CliError> {
     // Rebuilding every read model takes as long as it takes: the wait is on purpose.
     let call = Call::post("/api/verify", &json!({}))?.waits(session.limits.slow_request.duration());
     let what = "reading the whole log and rebuilding every read model from it";
-    let answer = patiently(what, session.api()?.call(call)).await?;
+    let answer = session.patiently(what, session.api()?.call(call)).await?;
     let findings = items(&answer, "findings");
     if session.out.is_json() {
         session.out.json(&answer)?;
