@@ -151,10 +151,15 @@ pub trait Named {
 
     /// What people call it.
     fn name(&self) -> &str;
+
+    /// The path it is at, for what has one.
+    fn path(&self) -> Option<&Path> {
+        None
+    }
 }
 
 macro_rules! named {
-    ($($thing:ty = $kind:literal, $name:expr;)*) => {$(
+    ($($thing:ty = $kind:literal, $name:expr $(, at $path:expr)?;)*) => {$(
         impl Named for $thing {
             const KIND: &'static str = $kind;
 
@@ -166,6 +171,11 @@ macro_rules! named {
                 let name: fn(&Self) -> &str = $name;
                 name(self)
             }
+
+            $(fn path(&self) -> Option<&Path> {
+                let path: fn(&Self) -> Option<&str> = $path;
+                path(self).map(Path::new)
+            })?
         }
     )*};
 }
@@ -173,7 +183,7 @@ macro_rules! named {
 named! {
     Project = "project", |project| &project.title;
     Agent = "agent", |agent| &agent.name;
-    Directory = "directory", |directory| &directory.label;
+    Directory = "directory", |directory| &directory.label, at |directory| directory.path.as_deref();
     Resource = "resource", |resource| resource.label.as_deref().unwrap_or_default();
     Token = "token", |token| &token.name;
 }
@@ -200,7 +210,14 @@ pub fn pick<T: Named>(list: Vec<T>, reference: &str) -> Result<T, CliError> {
     let is_its = |one: &T| one.id() == wanted;
     let called = |one: &T| one.name().to_lowercase() == wanted;
     let fits = |one: &T| is_part && (one.id().starts_with(&wanted) || one.id().ends_with(&wanted));
-    let ways: [&dyn Fn(&T) -> bool; 3] = [&is_its, &called, &fits];
+    // As it is written from here, and where it leads to from here.
+    let written = std::path::absolute(reference.trim()).ok().map(|path| clean(&path));
+    let paths = [written, std::fs::canonicalize(reference.trim()).ok()];
+    let is_path = reference.contains('/') || reference.trim().starts_with('.');
+    let there = |one: &T| {
+        is_path && one.path().is_some_and(|path| paths.iter().any(|wanted| wanted.as_deref() == Some(path)))
+    };
+    let ways: [&dyn Fn(&T) -> bool; 4] = [&is_its, &called, &fits, &there];
     let Some(way) = ways.into_iter().find(|way| list.iter().any(way)) else {
         return Err(CliError::Unknown { kind: T::KIND, reference: reference.to_owned() });
     };

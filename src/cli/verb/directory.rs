@@ -16,7 +16,7 @@ pub enum DirectoryVerb {
     /// Shows one directory's holder and queue.
     #[command(visible_alias = "get")]
     Show {
-        /// Id, four or more characters of it, or its label.
+        /// Its label, its path, its id or four or more characters of that.
         directory: String,
     },
 }

@@ -69,6 +69,7 @@ async fn every_verb_that_shows_something_shows_it() {
         (vec!["task", "history", "LOCA-1#1"], vec!["Ada  queued LOCA-1#1 for Dev"]),
         (vec!["directory", "list"], vec!["game", "/srv/game", "LOCA-1#1"]),
         (vec!["directory", "show", "game"], vec!["LOCA-1#1", "1. LOCA-2#1"]),
+        (vec!["directory", "show", "/srv/../srv/./game/"], vec!["LOCA-1#1", "1. LOCA-2#1"]),
         (vec!["daemon", "list"], vec![DAEMON, "box", "online", "command", "1 of 20"]),
         (vec!["issue", "list"], vec!["LOCA-1", "Fix the door", "Dev"]),
         (vec!["issue", "get", "LOCA-1"], vec!["Fix the door", "ASSIGNEE", "Dev", "LOCA-1#1  running"]),
