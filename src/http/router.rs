@@ -8,7 +8,7 @@ use axum::routing::{delete, get, post};
 use tower_http::catch_panic::CatchPanicLayer;
 
 use super::error::ApiError;
-use super::routes::{agents, daemon, directories, issues, projects, sign_in, tasks, workspaces};
+use super::routes::{agents, bundle, daemon, directories, issues, projects, sign_in, tasks, workspaces};
 use super::{App, feed, hosts, left_out, limits, pages, position, routes};
 use crate::kernel::limits::Millis;
 
@@ -91,6 +91,7 @@ fn work() -> Router<App> {
         .route("/api/tasks/{id}/messages", get(tasks::messages))
         .route("/api/tasks/{id}/explain", get(tasks::explain))
         .route("/api/tasks/{id}/history", get(tasks::history))
+        .route("/api/tasks/{id}/bundle", get(bundle::bundle))
         .route("/api/directories", get(directories::list))
         .route("/api/directories/{id}", get(directories::get))
         .route("/api/runtimes", get(agents::runtimes))
