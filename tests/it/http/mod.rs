@@ -18,4 +18,5 @@ mod replay;
 mod shortage;
 mod silence;
 mod speakers;
+mod stranded;
 mod tokens;
