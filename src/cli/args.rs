@@ -112,8 +112,10 @@ pub enum Verb {
     /// The profile's settings.
     #[command(subcommand)]
     Config(verb::account::ConfigVerb),
-    /// Checks the log against itself and the read models against the log.
-    Verify,
+    /// Checks the log against itself and its seals, and the read models against the log.
+    Verify(verb::verify::VerifyArgs),
+    /// Keeps the hash of the log's last block outside the database, so that no change of the log goes unseen.
+    Seal(verb::verify::SealArgs),
     /// Prints a shell's completions.
     Completions {
         /// The shell.
@@ -153,6 +155,10 @@ pub struct UpArgs {
     /// How long a clean stop waits for running tasks, seconds.
     #[arg(long, value_name = "SECONDS")]
     pub drain: Option<u64>,
+    /// Where the log is sealed to every hour: `file:PATH` or `git:REPOSITORY`; may be given more than once
+    /// [env: MULTICA_SEAL_TO]; otherwise a file beside the data directory.
+    #[arg(long, value_name = "PLACE")]
+    pub seal_to: Vec<String>,
 }
 
 /// `multica server`.
@@ -167,6 +173,10 @@ pub struct ServerArgs {
     /// Says that TLS is done in front of an address that isn't loopback.
     #[arg(long)]
     pub behind_tls: bool,
+    /// Where the log is sealed to every hour: `file:PATH` or `git:REPOSITORY`; may be given more than once
+    /// [env: MULTICA_SEAL_TO]; otherwise nowhere.
+    #[arg(long, value_name = "PLACE")]
+    pub seal_to: Vec<String>,
 }
 
 /// `multica daemon start`.

@@ -32,6 +32,46 @@ pub async fn head_in(client: &impl GenericClient) -> Result<i64, StoreError> {
     Ok(client.query_one(include_str!("sql/read_head.sql"), &[&LOG]).await?.try_get(0)?)
 }
 
+/// The head with the hash and the time of its last block.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn head_block_in(
+    client: &impl GenericClient,
+) -> Result<(i64, Vec<u8>, jiff::Timestamp), StoreError> {
+    let row = client.query_one(include_str!("sql/read_head_whole.sql"), &[&LOG]).await?;
+    Ok((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?))
+}
+
+/// [`head_block_in`]: position and hash, for a seal.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn head_block(store: &Store) -> Result<(i64, Vec<u8>), StoreError> {
+    let (position, hash, _) = head_block_in(&**store.client().await?).await?;
+    Ok((position, hash))
+}
+
+/// The hashes of the blocks that end at these positions; where none ends it is missing in the answer.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn blocks_in(
+    client: &impl GenericClient,
+    positions: &[i64],
+) -> Result<BTreeMap<i64, Vec<u8>>, StoreError> {
+    let rows = client.query(include_str!("sql/read_sealed_blocks.sql"), &[&LOG, &positions]).await?;
+    rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
+}
+
+/// The hash of the block that ends at a position, if one does.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn block(store: &Store, position: i64) -> Result<Option<Vec<u8>>, StoreError> {
+    Ok(blocks_in(&**store.client().await?, &[position]).await?.remove(&position))
+}
+
 /// Up to `limit` events after a position, in order and without a hole.
 ///
 /// # Errors

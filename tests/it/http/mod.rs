@@ -14,6 +14,7 @@ mod pairs;
 mod parking;
 mod queue;
 mod readers;
+mod seals;
 mod shortage;
 mod silence;
 mod speakers;
