@@ -17,7 +17,7 @@ use super::decision::Submission;
 use super::operation_write::{NOWHERE, OperationWrite};
 use super::writer::Writer;
 use crate::domain::operation::{self, OperationCommand, OperationEvent, Sealed};
-use crate::domain::{Actor, ActorKind, Event, Via};
+use crate::domain::{Actor, ActorKind, Envelope, Event, Via};
 use crate::kernel::digest::hex;
 use crate::kernel::error_chain::Chain;
 use crate::kernel::ids::{CommandId, CorrelationId, EventId, digest_uuid};
@@ -68,17 +68,19 @@ pub struct Seals {
 /// The last that is known of a sealing.
 #[derive(Debug, Clone, Copy)]
 struct Last {
-    /// The position of its event; 0 where there is none.
-    event: i64,
+    /// The sealed position; 0 where nothing was sealed.
+    up_to: i64,
+    /// How many positions after it only tell of seals.
+    told: i64,
     /// Since when it is so.
     since: Instant,
 }
 
 impl Last {
     fn is_due(self, head: i64, limits: &Limits) -> bool {
-        head > self.event
-            && (head - self.event >= limits.seal_events
-                || self.since.elapsed() >= limits.seal_every.duration())
+        // What came while a seal was put is new too.
+        let new = head - self.up_to - self.told;
+        new > 0 && (new >= limits.seal_events || self.since.elapsed() >= limits.seal_every.duration())
     }
 }
 
@@ -164,16 +166,16 @@ impl Seals {
             return Ok(());
         }
         self.put(&seal).await?;
-        let mut event = known.event;
         for (n, place) in (0_u64..).zip(&self.places) {
-            event = self.record(&seal, place, n).await?;
+            self.record(&seal, place, n).await?;
         }
         tracing::info!(position = seal.position, "the log was sealed");
-        *last = Some(Last { event, since: Instant::now() });
+        let told = i64::try_from(self.places.len()).unwrap_or_default();
+        *last = Some(Last { up_to: seal.position, told, since: Instant::now() });
         Ok(())
     }
 
-    async fn record(&self, seal: &Seal, place: &Place, n: u64) -> Result<i64, AppError> {
+    async fn record(&self, seal: &Seal, place: &Place, n: u64) -> Result<(), AppError> {
         let id = digest_uuid(&[b"seal", &seal.position.to_be_bytes(), &n.to_be_bytes()]);
         let sealed = Sealed { up_to: seal.position, block: seal.block.clone(), place: place.kind() };
         let submission = Submission {
@@ -188,26 +190,30 @@ impl Seals {
             occurred_at: self.world.now(),
             decision: Box::new(OperationWrite { command: OperationCommand::RecordSealed(sealed) }),
         };
-        Ok(self.writer.submit(submission).await?.position)
+        self.writer.submit(submission).await.map(drop)
     }
 
     /// The last sealing, by the log; what was never sealed counts from its first event on.
     async fn last(&self) -> Result<Last, AppError> {
         let events = read::stream(&self.store, operation::evolve::stream()).await?;
-        let is_seal = |event: &Event| matches!(event, Event::Operation(OperationEvent::Sealed(_)));
-        let last = events.iter().rev().find(|event| is_seal(&event.event));
-        let from = last.and_then(|event| event.recorded_at);
-        let from = match (from, events.first()) {
-            (Some(time), _) => Some(time),
-            (None, first) => first.and_then(|event| event.recorded_at),
+        let (mut up_to, mut from) = (0, events.first().and_then(|event| event.recorded_at));
+        for event in &events {
+            if let Event::Operation(OperationEvent::Sealed(sealed)) = &event.event
+                && sealed.up_to > up_to
+            {
+                (up_to, from) = (sealed.up_to, event.recorded_at);
+            }
+        }
+        let tells = |event: &&Envelope| {
+            let is_seal = matches!(event.event, Event::Operation(OperationEvent::Sealed(_)));
+            is_seal && event.position.is_some_and(|position| position > up_to)
         };
+        let told = i64::try_from(events.iter().filter(tells).count()).unwrap_or_default();
         let now = read::now(&self.store).await?;
-        let age = from
-            .map_or(Duration::ZERO, |from| Duration::try_from(now.duration_since(from)).unwrap_or_default());
+        let age = from.map_or(Duration::ZERO, |from| {
+            Duration::try_from(now.duration_since(from)).unwrap_or_default()
+        });
         let since = Instant::now();
-        Ok(Last {
-            event: last.and_then(|event| event.position).unwrap_or(0),
-            since: since.checked_sub(age).unwrap_or(since),
-        })
+        Ok(Last { up_to, told, since: since.checked_sub(age).unwrap_or(since) })
     }
 }

@@ -95,8 +95,9 @@ impl Means {
     /// With this process' account and PATH.
     #[must_use]
     pub fn of_process(max: u64, timeout: Duration) -> Self {
-        let variable = |name| std::env::var(name).unwrap_or_default();
-        Self { max, git: Git { home: variable("HOME"), path: variable("PATH"), timeout } }
+        let variable = |name, usual: &str| std::env::var(name).unwrap_or_else(|_| usual.to_owned());
+        let path = variable("PATH", "/usr/bin:/bin");
+        Self { max, git: Git { home: variable("HOME", ""), path, timeout } }
     }
 }
 

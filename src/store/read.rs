@@ -8,10 +8,11 @@ use std::collections::BTreeMap;
 use tokio_postgres::GenericClient;
 use uuid::Uuid;
 
+use super::append::StoredResult;
 use super::raw::RawEvent;
 use super::{Corruption, LOG, Store, StoreError};
 use crate::domain::{Envelope, StreamKey};
-use crate::kernel::ids::{ContentId, CorrelationId};
+use crate::kernel::ids::{CommandId, ContentId, CorrelationId};
 
 /// Texts by id, with what their digests need.
 pub(super) const READ_CONTENTS: &str = include_str!("sql/read_contents.sql");
@@ -167,6 +168,34 @@ pub async fn each(
         };
     }
     Ok(found)
+}
+
+/// The stored results of commands; one that isn't known is missing in the answer.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn results(store: &Store, ids: &[CommandId]) -> Result<Vec<StoredResult>, StoreError> {
+    let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+    let client = store.client().await?;
+    let statement = client.prepare_cached(include_str!("sql/read_results.sql")).await?;
+    let rows = client.query(&statement, &[&LOG, &ids]).await?;
+    rows.iter()
+        .map(|row| {
+            let digest: Vec<u8> = row.try_get("fingerprint")?;
+            let mut fingerprint = [0; 16];
+            for (byte, of) in fingerprint.iter_mut().zip(digest) {
+                *byte = of;
+            }
+            Ok(StoredResult {
+                id: CommandId(row.try_get("command_id")?),
+                fingerprint,
+                refused: row.try_get::<_, i16>("outcome")? == 1,
+                position: row.try_get("position")?,
+                events: u32::try_from(row.try_get::<_, i32>("event_count")?).unwrap_or_default(),
+                result: row.try_get("result")?,
+            })
+        })
+        .collect()
 }
 
 /// Everything that followed from one intent, in order.
