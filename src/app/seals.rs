@@ -210,9 +210,8 @@ impl Seals {
         };
         let told = i64::try_from(events.iter().filter(tells).count()).unwrap_or_default();
         let now = read::now(&self.store).await?;
-        let age = from.map_or(Duration::ZERO, |from| {
-            Duration::try_from(now.duration_since(from)).unwrap_or_default()
-        });
+        let age = from
+            .map_or(Duration::ZERO, |from| Duration::try_from(now.duration_since(from)).unwrap_or_default());
         let since = Instant::now();
         Ok(Last { up_to, told, since: since.checked_sub(age).unwrap_or(since) })
     }

@@ -116,6 +116,8 @@ pub enum Verb {
     Verify(verb::verify::VerifyArgs),
     /// Keeps the hash of the log's last block outside the database, so that no change of the log goes unseen.
     Seal(verb::verify::SealArgs),
+    /// Goes through a task's exported history with the rules of this build; needs no server.
+    Replay(verb::replay::ReplayFile),
     /// Prints a shell's completions.
     Completions {
         /// The shell.

@@ -73,7 +73,9 @@ pub fn wants_json(words: &[OsString]) -> bool {
 pub async fn run(role: ClientRole, limits: Limits) -> ExitCode {
     let json = role.common.wants_json();
     let session = Session::new(&role.common, limits);
-    match dispatch(&session, role).await {
+    let ended = dispatch(&session, role).await;
+    session.tell_left_out();
+    match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => report(&error, json),
     }
@@ -121,6 +123,7 @@ async fn dispatch(session: &Session, role: ClientRole) -> Result<(), CliError> {
         Verb::Config(verb) => verb::account::config(session, verb),
         Verb::Verify(args) => verb::verify::run(session, args).await,
         Verb::Seal(args) => verb::verify::seal(session, args).await,
+        Verb::Replay(args) => verb::replay::file(session, &args),
         Verb::Completions { shell } => verb::manual::completions(shell),
         Verb::Man { dir } => verb::manual::man(&dir),
         Verb::Help { words } => verb::manual::help(&words),

@@ -13,6 +13,7 @@ use super::{AppError, Desk, Job, inline, job};
 use crate::domain::{Envelope, StreamKey};
 use crate::kernel::digest::hex;
 use crate::kernel::error_chain::Chain;
+use crate::kernel::ids::CommandId;
 use crate::readmodel::ReadModelError;
 use crate::store::append::{Appended, Batch, StoredResult};
 use crate::store::{StoreError, read, reservations};

@@ -14,6 +14,7 @@ mod pairs;
 mod parking;
 mod queue;
 mod readers;
+mod replay;
 mod seals;
 mod shortage;
 mod silence;

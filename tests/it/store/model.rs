@@ -68,11 +68,11 @@ impl Model {
     fn write(&mut self, asked: &Asked) -> Option<serde_json::Value> {
         let before = self.done.entry(asked.project).or_default();
         let result = match asked.doing {
-            Doing::Create => before.is_empty().then(|| json!(null)),
+            Doing::Create => before.is_empty().then_some(json!(null)),
             // The same status again writes nothing, so it isn't written.
             Doing::Set(_) if before.is_empty() || before.last() == Some(&asked.doing) => None,
             Doing::Set(_) => Some(json!(before.len() + 1)),
-            Doing::Delete => (!before.is_empty()).then(|| json!(null)),
+            Doing::Delete => (!before.is_empty()).then_some(json!(null)),
         };
         before.push(asked.doing);
         result
