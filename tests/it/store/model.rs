@@ -190,3 +190,22 @@ async fn whatever_two_writers_are_asked_the_log_is_one_order_and_repeats_change_
     }
     world.rig.finish().await;
 }
+
+#[tokio::test]
+async fn a_repeat_gets_its_answer_from_another_server_although_there_is_nothing_left_to_do() {
+    let rig = Rig::new().await;
+    let project = Uuid::now_v7();
+    let [create, set] = [(); 2].map(|()| CommandId(Uuid::now_v7()));
+    rig.writer.submit(command_as(create, [1; 16], Create { project, title: String::new() })).await.unwrap();
+    let asked = || command_as(set, [1; 16], SetStatus { project, status: "done".to_owned() });
+    let first = rig.writer.submit(asked()).await.unwrap();
+    let other = writer(&rig.store, &rig.registry);
+    let again = other.submit(asked()).await.unwrap();
+    assert_eq!((again.position, &again.result, again.events), (first.position, &first.result, 1));
+    assert!(again.repeated);
+    // The same key for something else stays a mistake, wherever it is used.
+    let third = writer(&rig.store, &rig.registry);
+    let reused = command_as(set, [2; 16], SetStatus { project, status: "done".to_owned() });
+    assert!(matches!(third.submit(reused).await, Err(AppError::IdempotencyKeyReused)));
+    rig.finish().await;
+}
