@@ -7,6 +7,7 @@
 //!   kernel → domain → fold        vocabulary · rules, pure · read models' folds, pure
 //!   wire                          what crosses HTTP
 //!   process, git                  children, signals, locks, files · the git CLI and git2
+//!   seal                          the log's hashes in files and repositories outside the database
 //! server half                     machine half
 //!   store      bytes              agent       how each provider is started and read
 //!   readmodel  tables, queries    execenv     env roots, context files, places to work
@@ -54,6 +55,7 @@
 //! | env root | a run's own folder on the machine: journal, spool, logs |
 //! | sidecars | context files that a run writes into its work directory and removes again |
 //! | position | an event's place in the log, dense from 1 |
+//! | seal | the hash of the log's last block, kept outside the database |
 //! | reservation | a key with one holder: a rule over more than the streams written |
 //! | read model, fold | tables computed from events; the pure function that computes them |
 
@@ -70,6 +72,7 @@ pub mod http;
 pub mod kernel;
 pub mod process;
 pub mod readmodel;
+pub mod seal;
 pub mod store;
 pub mod supervisor;
 pub mod system;

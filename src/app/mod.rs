@@ -14,6 +14,7 @@ pub mod operation_write;
 pub mod policy;
 pub mod private;
 pub mod project_write;
+pub mod seals;
 pub mod set_aside;
 pub mod task_cancel;
 pub mod task_claim;
@@ -23,6 +24,7 @@ pub mod task_queue;
 pub mod task_receipt;
 pub mod task_report;
 pub mod task_sweep;
+pub mod verify;
 pub mod workspace_write;
 pub mod writer;
 

@@ -112,10 +112,12 @@ pub enum Verb {
     /// The profile's settings.
     #[command(subcommand)]
     Config(verb::account::ConfigVerb),
+    /// Checks the log against itself and its seals, and the read models against the log.
+    Verify(verb::verify::VerifyArgs),
+    /// Keeps the hash of the log's last block outside the database, so that no change of the log goes unseen.
+    Seal(verb::verify::SealArgs),
     /// Goes through a task's exported history with the rules of this build; needs no server.
     Replay(verb::replay::ReplayFile),
-    /// Checks the log against itself and the read models against the log.
-    Verify,
     /// Prints a shell's completions.
     Completions {
         /// The shell.
@@ -155,6 +157,10 @@ pub struct UpArgs {
     /// How long a clean stop waits for running tasks, seconds.
     #[arg(long, value_name = "SECONDS")]
     pub drain: Option<u64>,
+    /// Where the log is sealed to every hour: `file:PATH` or `git:REPOSITORY`; may be given more than once
+    /// [env: MULTICA_SEAL_TO]; otherwise a file beside the data directory.
+    #[arg(long, value_name = "PLACE")]
+    pub seal_to: Vec<String>,
 }
 
 /// `multica server`.
@@ -169,6 +175,10 @@ pub struct ServerArgs {
     /// Says that TLS is done in front of an address that isn't loopback.
     #[arg(long)]
     pub behind_tls: bool,
+    /// Where the log is sealed to every hour: `file:PATH` or `git:REPOSITORY`; may be given more than once
+    /// [env: MULTICA_SEAL_TO]; otherwise nowhere.
+    #[arg(long, value_name = "PLACE")]
+    pub seal_to: Vec<String>,
 }
 
 /// `multica daemon start`.

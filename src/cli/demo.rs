@@ -179,7 +179,10 @@ async fn play(api: &Api, demo: &Demo<'_>, screen: &Screen) -> Result<Outcome, De
         cancelled: count("cancelled"),
         failed_task: format!("{}#1", keys[3]),
         events: verified["up_to"].as_i64().ok_or(DemoError::Answer { field: "up_to" })?,
-        findings: findings.iter().map(|finding| finding.as_str().unwrap_or_default().to_owned()).collect(),
+        findings: findings
+            .iter()
+            .map(|finding| finding["sentence"].as_str().unwrap_or_default().to_owned())
+            .collect(),
     })
 }
 

@@ -7,6 +7,7 @@ use crate::client::config::ConfigError;
 use crate::client::error::ClientError;
 use crate::client::in_task::TaskContext;
 use crate::kernel::error_chain::Chain;
+use crate::seal::SealError;
 
 /// A verb failed.
 #[derive(Debug, thiserror::Error)]
@@ -93,6 +94,15 @@ pub enum CliError {
         task: String,
         /// What became of it.
         status: String,
+    },
+    /// Seals can't be kept or read there.
+    #[error(transparent)]
+    Seals(#[from] SealError),
+    /// A place holds no seal of this installation.
+    #[error("{place} holds no seal of this installation")]
+    NoSeals {
+        /// The place.
+        place: String,
     },
     /// The log or a read model is not what it should be.
     #[error("the check found {findings} fault(s)")]
@@ -212,6 +222,8 @@ impl CliError {
             Self::Bundle(_) => "bundle",
             Self::Output(_) => "output",
             Self::Over { .. } => "task_over",
+            Self::Seals(_) => "seals",
+            Self::NoSeals { .. } => "no_seals",
             Self::NotVerified { .. } => "not_verified",
         };
         own.to_owned()
@@ -259,6 +271,10 @@ impl CliError {
             Self::Daemon(error) => error.next_step(),
             Self::Output(_) => "Check where standard output goes.".to_owned(),
             Self::Over { task, .. } => format!("See what it did: `multica task show {task}`."),
+            Self::Seals(error) => error.next_step(),
+            Self::NoSeals { place } => {
+                format!("Name the place where they are, or begin to keep them: `multica seal --to {place}`.")
+            }
             Self::NotVerified { .. } => {
                 "Keep the data as it is; each finding names where to look.".to_owned()
             }

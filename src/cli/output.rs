@@ -13,6 +13,8 @@ use super::error::CliError;
 use crate::client::error::ClientError;
 use crate::kernel::text::is_steering;
 
+/// How a bar looks.
+const BAR: &str = "{msg} {wide_bar} {pos} of {len}";
 /// Between two turns of the spinner.
 const TURN: Duration = Duration::from_millis(100);
 
@@ -141,6 +143,42 @@ pub async fn patiently<T>(patience: Duration, what: &str, work: impl Future<Outp
     let done = work.await;
     spinner.finish_and_clear();
     done
+}
+
+/// How far something is, on standard error: shown once it takes longer than a person waits without a sign,
+/// and only where a terminal reads.
+pub struct Bar {
+    shown: indicatif::ProgressBar,
+    patience: Duration,
+    began: std::time::Instant,
+}
+
+impl Bar {
+    /// One that shows nothing before `patience`.
+    pub fn new(patience: Duration) -> Self {
+        let shown = indicatif::ProgressBar::no_length();
+        // A template that can't be read is a fault of ours that a test sees; the plain bar does as well.
+        if let Ok(style) = indicatif::ProgressStyle::with_template(BAR) {
+            shown.set_style(style);
+        }
+        Self { shown, patience, began: std::time::Instant::now() }
+    }
+
+    /// Says with what it is how far.
+    pub fn tell(&self, what: &str, done: i64, of: i64) {
+        if self.began.elapsed() < self.patience {
+            return;
+        }
+        let count = |n: i64| u64::try_from(n).unwrap_or_default();
+        self.shown.set_length(count(of));
+        self.shown.set_message(plain_line(what));
+        self.shown.set_position(count(done));
+    }
+
+    /// Takes it away.
+    pub fn end(&self) {
+        self.shown.finish_and_clear();
+    }
 }
 
 /// How a status looks: what runs and what went well, what waits, what went wrong, what is over or away.
@@ -285,6 +323,17 @@ pub fn short(id: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_bar_has_the_look_that_is_meant() {
+        assert!(indicatif::ProgressStyle::with_template(BAR).is_ok());
+        let bar = Bar::new(Duration::ZERO);
+        bar.tell("the log", 3, 7);
+        assert_eq!((bar.shown.position(), bar.shown.length()), (3, Some(7)));
+        let patient = Bar::new(Duration::from_secs(60));
+        patient.tell("the log", 3, 7);
+        assert_eq!(patient.shown.length(), None);
+    }
 
     #[test]
     fn times_are_told_as_people_say_them() {

@@ -12,3 +12,4 @@ pub mod error;
 pub mod feed;
 pub mod http;
 pub mod in_task;
+mod verify;

@@ -6,6 +6,7 @@
 
 mod sample;
 pub mod state;
+mod tags;
 
 use std::ffi::OsString;
 use std::fs::File;

@@ -33,6 +33,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::router::router;
 pub use self::serve::serve;
+use crate::app::seals::Seals;
 use crate::app::set_aside::SetAside;
 use crate::app::writer::Writer;
 use crate::kernel::ids::TaskId;
@@ -65,6 +66,8 @@ pub struct Parts {
     pub tail: tail::Tail,
     /// Tasks that can't be given to their daemons because the log is damaged there.
     pub damaged_tasks: SetAside<TaskId>,
+    /// What seals the log.
+    pub seals: Arc<Seals>,
     /// Fires when the server stops.
     pub shutdown: CancellationToken,
 }

@@ -9,7 +9,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use super::error::ApiError;
 use super::routes::{
-    agents, bundle, daemon, directories, issues, projects, sign_in, stranded, tasks, workspaces,
+    agents, bundle, daemon, directories, issues, projects, sign_in, stranded, tasks, verify, workspaces,
 };
 use super::{App, feed, hosts, left_out, limits, pages, position, routes};
 use crate::kernel::limits::Millis;
@@ -48,7 +48,8 @@ fn bounded(routes: Router<App>, app: &App, limit: Millis) -> Router<App> {
 /// Routes that read the whole log: a long one takes minutes.
 fn slow() -> Router<App> {
     Router::new()
-        .route("/api/verify", post(routes::verify))
+        .route("/api/seals", post(verify::record))
+        .route("/api/verify", post(verify::verify))
         .method_not_allowed_fallback(|| async { ApiError::MethodNotAllowed.into_response() })
 }
 
@@ -62,6 +63,7 @@ fn people() -> Router<App> {
         .route("/api/tokens/current/renew", post(workspaces::renew_token))
         .route("/api/tokens/{id}", delete(workspaces::revoke_token))
         .route("/api/sign-in-links", post(sign_in::link))
+        .route("/api/seal", get(verify::seal))
         .route("/sign-in", get(sign_in::page).post(sign_in::sign_in))
         .route("/sign-out", post(sign_in::sign_out))
 }

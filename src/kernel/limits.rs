@@ -183,6 +183,16 @@ pub struct Limits {
     pub conflict_retries: u32,
     /// Largest event payload, bytes.
     pub event_bytes: usize,
+    /// After this long with something new the log is sealed: what a forger may rewrite unseen.
+    pub seal_every: Millis,
+    /// The same in positions, for a busy log.
+    pub seal_events: i64,
+    /// A seal that could not be put at its place is tried again after this long.
+    pub seal_retry: Millis,
+    /// Largest file of seals, bytes: a seal an hour takes two megabytes a year.
+    pub seals_bytes: u64,
+    /// Seals that one verification holds blocks against: the newest, which the chain ties to the older ones.
+    pub verified_seals: usize,
     /// Sentences that the event of a verification keeps; the answer has all, the event their number.
     pub verified_findings: usize,
     /// Largest request body, bytes.
@@ -326,6 +336,11 @@ impl Default for Limits {
             writer_queue: 4_096,
             conflict_retries: 8,
             event_bytes: 64 * 1_024,
+            seal_every: minutes(60),
+            seal_events: 10_000,
+            seal_retry: minutes(1),
+            seals_bytes: 64 * 1_024 * 1_024,
+            verified_seals: 10_000,
             verified_findings: 50,
             body_bytes: 2 * 1_024 * 1_024,
             json_depth: 64,

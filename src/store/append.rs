@@ -1,5 +1,26 @@
 //! Sends one batch to `es.commit_batch`: one statement, whole or not at all.
 //!
+//! # The order of the log
+//!
+//! **Guarantee.** The positions that any snapshot sees, on the primary or on a physical standby, are exactly
+//! 1…n for some n; a later snapshot has n' ≥ n; a snapshot whose head row says n shows all n events and every
+//! inline read model as of n. So a position that is missing is damage, never "in flight": readers stop and
+//! say so, and there is no gap to wait out and no time limit after which one is skipped.
+//!
+//! It holds because
+//! 1. positions come only from the head row's `last_seq`, read under its lock, which is kept until the
+//!    transaction has ended;
+//! 2. PostgreSQL makes a commit visible before it lets go of its locks, and at READ COMMITTED who waited
+//!    for the row reads its newest version: the next range begins where the last committed one ends;
+//! 3. an abort undoes the head row with the events: no position is burnt;
+//! 4. a standby replays commits in the order of the write-ahead log, which is the same order;
+//! 5. events, head, results, reservations and inline read models are one transaction.
+//!
+//! It needs: READ COMMITTED; the lock as the function's first statement, so that all later ones see what it
+//! waited for; nobody else who locks or writes `es.log_head`, but a swap of read models; no other way into
+//! `es.events`. `tests/it/store/proof.rs`, `append.rs` and `model.rs` hold it against several servers, kills,
+//! lost answers and a standby.
+//!
 //! Invariants: an answer is returned only after the server is ready for the next query, so after the
 //! commit; a lost connection leaves the outcome unknown, and the same batch may be sent again because
 //! its command ids make it the same.

@@ -1,7 +1,30 @@
 //! An event as its row, and the hashes over it.
 //!
+//! # Canonical bytes, format 1
+//!
+//! Whoever wants to check a log without this program computes, with SHA-256 and big-endian integers:
+//!
+//! ```text
+//! part(b)  = u64 length of b ‖ b
+//! leaf     = SHA-256( part(workspace_id, 16 bytes)      ‖ part(family, UTF-8)
+//!                   ‖ part(stream_id, 16 bytes)         ‖ part(version, i32)
+//!                   ‖ part(event_id, 16 bytes)          ‖ part(command_id, 16 bytes)
+//!                   ‖ part(correlation_id, 16 bytes)    ‖ part(causation, i64; no bytes where null)
+//!                   ‖ part(event_type, UTF-8)           ‖ part(schema_version, i16)
+//!                   ‖ part(actor_type) ‖ part(actor_id) ‖ part(actor_via)   (UTF-8)
+//!                   ‖ part(occurred_at, i64 µs since 1970)
+//!                   ‖ part(SHA-256 of data's exact text) ‖ part(SHA-256 of meta's exact text) )
+//! block    = SHA-256( u8 format ‖ 32 bytes of the block before (zeros for the first) ‖ i32 log_id
+//!                   ‖ i64 first position ‖ i64 recorded_at in µs since 1970 ‖ the leaves in order )
+//! ```
+//!
+//! `data` and `meta` are columns of type json, which keeps their text as it came. They enter as hashes, so
+//! that a payload could go one day and the chain still be checked. An event's position follows from the
+//! block's first and its place in it; `recorded_at` is one for all events of a block.
+//!
 //! Invariants: a leaf covers every column that the program knows before the append; position, log and
-//! recorded_at are covered by the block's hash.
+//! recorded_at are covered by the block's hash. The server computes blocks in `es.commit_batch`, this
+//! module when they are verified: `the_canonical_bytes_are_these` holds both to known values.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -17,7 +40,7 @@ use crate::kernel::digest::{sha256, sha256_plain};
 use crate::kernel::ids::{CommandId, CorrelationId, EventId, WorkspaceId};
 
 /// The format byte of block hashes.
-const FORMAT: u8 = 1;
+pub const FORMAT: u8 = 1;
 
 /// A row of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -218,4 +241,45 @@ pub(super) fn word(value: impl Serialize) -> String {
 
 fn from_word<T: DeserializeOwned>(word: &str) -> Option<T> {
     serde_json::from_value(Value::String(word.to_owned())).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::digest::hex;
+
+    #[test]
+    fn the_canonical_bytes_are_these() {
+        let event = RawEvent {
+            seq: 8,
+            workspace: Uuid::from_u128(1),
+            family: "project".to_owned(),
+            stream: Uuid::from_u128(2),
+            version: 3,
+            event_id: Uuid::from_u128(4),
+            command_id: Uuid::from_u128(5),
+            correlation: Uuid::from_u128(6),
+            causation: Some(7),
+            event_type: "project.deleted".to_owned(),
+            schema_version: 1,
+            actor_type: "member".to_owned(),
+            actor_id: "Zoë".to_owned(),
+            actor_via: "cli".to_owned(),
+            occurred_at: Timestamp::UNIX_EPOCH,
+            recorded_at: Timestamp::UNIX_EPOCH,
+            data: "{}".to_owned(),
+            meta: "{ }".to_owned(),
+        };
+        let (leaf, none) = (event.leaf(), RawEvent { causation: None, ..event.clone() }.leaf());
+        let at = Timestamp::from_microsecond(1_700_000_000_123_456).expect("a time");
+        let block = block_hash(&[0; 32], 8, at, &[leaf, none]);
+        assert_eq!(
+            [leaf, none, block].map(|hash| hex(&hash)),
+            [
+                "99be66aa67d0e53412fa5419760dafb45ec8e379b789e9f98733208083618d64",
+                "cc9a4193b1beddb2c3d9af1da587a7c7945624fc8745f294258646f5023affb0",
+                "5801662a4f7516621b9a82b726dd12fdba288a367186b2f8feafd51b4fa9e4a6",
+            ]
+        );
+    }
 }

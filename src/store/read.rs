@@ -8,10 +8,11 @@ use std::collections::BTreeMap;
 use tokio_postgres::GenericClient;
 use uuid::Uuid;
 
+use super::append::StoredResult;
 use super::raw::{RawEvent, Reading};
 use super::{Corruption, LOG, Store, StoreError};
 use crate::domain::{Envelope, StreamKey};
-use crate::kernel::ids::{ContentId, CorrelationId};
+use crate::kernel::ids::{CommandId, ContentId, CorrelationId};
 
 /// Texts by id, with what their digests need.
 pub(super) const READ_CONTENTS: &str = include_str!("sql/read_contents.sql");
@@ -32,6 +33,46 @@ pub async fn head(store: &Store) -> Result<i64, StoreError> {
 /// [`StoreError`].
 pub async fn head_in(client: &impl GenericClient) -> Result<i64, StoreError> {
     Ok(client.query_one(include_str!("sql/read_head.sql"), &[&LOG]).await?.try_get(0)?)
+}
+
+/// The head with the hash and the time of its last block.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn head_block_in(
+    client: &impl GenericClient,
+) -> Result<(i64, Vec<u8>, jiff::Timestamp), StoreError> {
+    let row = client.query_one(include_str!("sql/read_head_whole.sql"), &[&LOG]).await?;
+    Ok((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?))
+}
+
+/// [`head_block_in`]: position and hash, for a seal.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn head_block(store: &Store) -> Result<(i64, Vec<u8>), StoreError> {
+    let (position, hash, _) = head_block_in(&**store.client().await?).await?;
+    Ok((position, hash))
+}
+
+/// The hashes of the blocks that end at these positions; where none ends it is missing in the answer.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn blocks_in(
+    client: &impl GenericClient,
+    positions: &[i64],
+) -> Result<BTreeMap<i64, Vec<u8>>, StoreError> {
+    let rows = client.query(include_str!("sql/read_sealed_blocks.sql"), &[&LOG, &positions]).await?;
+    rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
+}
+
+/// The hash of the block that ends at a position, if one does.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn block(store: &Store, position: i64) -> Result<Option<Vec<u8>>, StoreError> {
+    Ok(blocks_in(&**store.client().await?, &[position]).await?.remove(&position))
 }
 
 /// Up to `limit` events after a position, in order and without a hole.
@@ -157,6 +198,34 @@ pub async fn each(
         };
     }
     Ok(found)
+}
+
+/// The stored results of commands; one that isn't known is missing in the answer.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn results(store: &Store, ids: &[CommandId]) -> Result<Vec<StoredResult>, StoreError> {
+    let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+    let client = store.client().await?;
+    let statement = client.prepare_cached(include_str!("sql/read_results.sql")).await?;
+    let rows = client.query(&statement, &[&LOG, &ids]).await?;
+    rows.iter()
+        .map(|row| {
+            let digest: Vec<u8> = row.try_get("fingerprint")?;
+            let mut fingerprint = [0; 16];
+            for (byte, of) in fingerprint.iter_mut().zip(digest) {
+                *byte = of;
+            }
+            Ok(StoredResult {
+                id: CommandId(row.try_get("command_id")?),
+                fingerprint,
+                refused: row.try_get::<_, i16>("outcome")? == 1,
+                position: row.try_get("position")?,
+                events: u32::try_from(row.try_get::<_, i32>("event_count")?).unwrap_or_default(),
+                result: row.try_get("result")?,
+            })
+        })
+        .collect()
 }
 
 /// Everything that followed from one intent, in order.

@@ -28,6 +28,7 @@ use crate::app::AppError;
 use crate::app::decision::{Committed, Decision, Submission};
 use crate::app::operation_write::{NOWHERE, OperationWrite};
 use crate::app::policy::Policies;
+use crate::app::seals::Seals;
 use crate::app::set_aside::SetAside;
 use crate::app::workspace_write::WorkspaceWrite;
 use crate::app::writer::check::{BadSchema, Schemas};
@@ -44,6 +45,7 @@ use crate::kernel::limits::Limits;
 use crate::kernel::world::World;
 use crate::process::safe_file;
 use crate::readmodel::{ReadModelError, Registry, access, follower, install};
+use crate::seal::{Means, Place, SealError};
 use crate::store::embedded::{Claim, DATABASE, Embedded, EmbeddedError, Options};
 use crate::store::{self, Address, Durability, Store, StoreError, event_types, listen, migrate};
 
@@ -55,6 +57,9 @@ const KEY_FILE_BYTES: u64 = 1_024;
 
 /// The variable by which tests waive durability.
 const UNSAFE_DATABASE: &str = "MULTICA_TEST_UNSAFE_DATABASE";
+
+/// The variable that names where the log is sealed to.
+const SEAL_TO: &str = "MULTICA_SEAL_TO";
 
 /// The workspace that `up` makes.
 pub const LOCAL: &str = "local";
@@ -96,6 +101,9 @@ pub enum SystemError {
     /// The private database.
     #[error("the private database cannot be started")]
     Embedded(#[from] EmbeddedError),
+    /// Where seals are to go.
+    #[error("the log cannot be sealed there")]
+    SealPlace(#[from] SealError),
     /// The read models.
     #[error("the read models cannot be installed")]
     ReadModel(#[from] ReadModelError),
@@ -133,6 +141,7 @@ impl SystemError {
                 "Bring the key file back from a backup: the log was begun with it.".to_owned()
             }
             Self::Embedded(error) => error.next_step(),
+            Self::SealPlace(error) => error.next_step(),
             Self::Listen { .. } => "Name a free port: `--port PORT`.".to_owned(),
             Self::Store(_) | Self::ReadModel(_) | Self::Schemas(_) | Self::App(_) | Self::Serve(_) | Self::Stopped => {
                 "Look in multica.log in the data directory, then start again: nothing that was accepted is lost."
@@ -186,6 +195,8 @@ pub struct Setup {
     pub listener: TcpListener,
     /// Further names it answers under.
     pub hosts: Vec<String>,
+    /// Where it seals the log to by itself.
+    pub seals: Vec<Place>,
     /// Fires when it has to stop.
     pub shutdown: CancellationToken,
     /// Clock and randomness.
@@ -221,6 +232,15 @@ impl Server {
             version: VERSION.to_owned(),
         });
         let key = InstanceKey::new(&setup.key);
+        let seals = Arc::new(Seals {
+            places: setup.seals,
+            means: Means::of_process(setup.limits.seals_bytes, setup.limits.git_timeout.duration()),
+            installation: key.id().to_owned(),
+            writer: writer.clone(),
+            store: store.clone(),
+            world: setup.world.clone(),
+            limits: setup.limits.clone(),
+        });
         let listener = setup.listener;
         let address = listener.local_addr().map_err(SystemError::Serve)?;
         let app = App(Arc::new(Parts {
@@ -233,6 +253,7 @@ impl Server {
             key,
             hosts: Hosts::new(address, &setup.hosts),
             tail: http::tail::Tail::default(),
+            seals,
             shutdown: setup.shutdown,
         }));
         record_start(&app).await?;
@@ -277,6 +298,7 @@ fn loops(app: &App) -> JoinSet<()> {
         limits: app.limits.clone(),
     };
     loops.spawn(policies.run(app.world.uuid_v7(), app.shutdown.clone()));
+    loops.spawn(app.seals.clone().run(app.world.uuid_v7(), app.shutdown.clone()));
     loops
 }
 
@@ -433,6 +455,7 @@ pub async fn server(
     variable: impl Fn(&str) -> Option<String>,
     listen: SocketAddr,
     hosts: Vec<String>,
+    seal_to: &[String],
 ) -> Result<(), SystemError> {
     let world: Arc<dyn World> = Arc::new(RealWorld);
     let needed = |name: &'static str| variable(name).ok_or(SystemError::Missing { name });
@@ -451,12 +474,20 @@ pub async fn server(
         key: instance_key(&key_file, false, world.as_ref())?,
         listener: bind(listen).await?,
         hosts,
+        seals: seal_places(seal_to, variable(SEAL_TO))?,
         shutdown: shutdown.clone(),
         world,
     };
     let server = Server::start(setup).await?;
     stop_when_asked(shutdown);
     server.run().await
+}
+
+/// Where the log is sealed to: as the flags say, else the variable.
+fn seal_places(flags: &[String], variable: Option<String>) -> Result<Vec<Place>, SystemError> {
+    let variable: Vec<String> = variable.filter(|text| !text.is_empty()).into_iter().collect();
+    let named = if flags.is_empty() { &variable } else { flags };
+    named.iter().map(|text| Ok(Place::parse(text)?)).collect()
 }
 
 /// Listens on an address.
@@ -500,6 +531,8 @@ pub struct Start {
     pub token: Option<String>,
     /// The bounds in force.
     pub limits: Limits,
+    /// Where it seals the log to; nowhere named: a file beside the data directory.
+    pub seal_to: Vec<String>,
 }
 
 /// Starts the private database in the claimed data directory and a server on it. What can't be started leaves
@@ -508,7 +541,14 @@ pub struct Start {
 /// # Errors
 /// [`SystemError`].
 pub async fn up(start: Start, shutdown: CancellationToken) -> Result<Up, SystemError> {
-    let Start { claim, listener, person, token, limits } = start;
+    let Start { claim, listener, person, token, limits, seal_to } = start;
+    let mut seals = seal_places(&seal_to, std::env::var(SEAL_TO).ok())?;
+    if seals.is_empty() {
+        // Beside the data directory: who restores that from a backup still has the newer seals.
+        let mut name = claim.data_dir().as_os_str().to_owned();
+        name.push(".seals");
+        seals.push(Place::File(name.into()));
+    }
     let data_dir = claim.data_dir().to_owned();
     let world: Arc<dyn World> = Arc::new(RealWorld);
     let key = instance_key(&data_dir.join("instance.key"), true, world.as_ref())?;
@@ -526,6 +566,7 @@ pub async fn up(start: Start, shutdown: CancellationToken) -> Result<Up, SystemE
         key,
         listener,
         hosts: Vec::new(),
+        seals,
         shutdown,
         world,
     };

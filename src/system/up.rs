@@ -72,7 +72,14 @@ pub async fn run(common: &Common, args: &UpArgs, limits: Limits) -> Result<ExitC
         plan.data.display()
     ));
     let token = config.text("token").map(ToOwned::to_owned);
-    let start = super::Start { claim, listener, person, token, limits: limits.clone() };
+    let start = super::Start {
+        claim,
+        listener,
+        person,
+        token,
+        limits: limits.clone(),
+        seal_to: args.seal_to.clone(),
+    };
     let up = super::up(start, stop_server.clone()).await;
     if signals.came().await {
         if let Ok(up) = up {

@@ -8,9 +8,11 @@
 
 mod accounts;
 mod agents;
+mod seals;
 
 pub use accounts::{Member, Token};
 pub use agents::{Agent, Daemon, PlacedRuntime, Runtime};
+pub use seals::{PutSeal, Seal, SealDone, SealRequest, VerifyLine, VerifyRequest};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};

@@ -14,17 +14,18 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("wire", &["domain", "kernel"]),
     ("process", &["kernel"]),
     ("git", &["process", "domain", "kernel"]),
+    ("seal", &["git", "process", "wire", "domain", "kernel"]),
     ("store", &["process", "fold", "domain", "kernel"]),
     ("readmodel", &["store", "fold", "wire", "domain", "kernel"]),
-    ("app", &["store", "readmodel", "git", "fold", "wire", "domain", "kernel"]),
+    ("app", &["store", "readmodel", "seal", "git", "fold", "wire", "domain", "kernel"]),
     ("web", &["wire", "domain", "kernel"]),
-    ("http", &["app", "readmodel", "store", "web", "fold", "wire", "domain", "kernel"]),
+    ("http", &["app", "readmodel", "store", "seal", "web", "fold", "wire", "domain", "kernel"]),
     ("agent", &["domain", "kernel"]),
     ("execenv", &["agent", "git", "process", "wire", "domain", "kernel"]),
     ("supervisor", &["execenv", "agent", "git", "process", "wire", "domain", "kernel"]),
     ("client", &["process", "wire", "domain", "kernel"]),
     ("daemon", &["supervisor", "execenv", "agent", "client", "git", "process", "wire", "domain", "kernel"]),
-    ("cli", &["daemon", "client", "process", "wire", "domain", "kernel"]),
+    ("cli", &["daemon", "client", "seal", "process", "wire", "domain", "kernel"]),
 ];
 
 /// Which layer may name which vendor crate (`system` and `main` aside).

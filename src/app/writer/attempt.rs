@@ -13,6 +13,7 @@ use super::{AppError, Desk, Job, inline, job};
 use crate::domain::{Envelope, StreamKey};
 use crate::kernel::digest::hex;
 use crate::kernel::error_chain::Chain;
+use crate::kernel::ids::CommandId;
 use crate::readmodel::ReadModelError;
 use crate::store::append::{Appended, Batch, StoredResult};
 use crate::store::{StoreError, read, reservations};
@@ -48,6 +49,11 @@ impl Desk {
                 return fail_all(&mut all, &error);
             }
         };
+        if let Err(error) = self.answer_repeats(&mut decided).await {
+            self.put_back(&mut draft, None);
+            jobs.append(&mut again);
+            return self.refused(jobs, decided, error.into());
+        }
         if let Err(error) = self.fold(&mut draft).await {
             self.put_back(&mut draft, None);
             jobs.append(&mut again);
@@ -162,6 +168,38 @@ impl Desk {
         }
         draft.batch.seen = draft.seen.iter().map(|(key, version)| (key.id, *version)).collect();
         Ok((decided, again))
+    }
+
+    /// Answers what would write nothing now and was carried out before, by another server or before this one
+    /// started: the append looks up only what it is to write.
+    async fn answer_repeats(&mut self, decided: &mut Vec<Decided>) -> Result<(), StoreError> {
+        let is_nothing = |one: &Decided| matches!(one.entry, Entry::Nothing { .. });
+        let id = |one: &Decided| one.job.waiting.submission.command_id;
+        let ids: Vec<CommandId> = decided.iter().filter(|one| is_nothing(one)).map(id).collect();
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let deadline = self.deadline();
+        let stored = loop {
+            match read::results(&self.parts.store, &ids).await {
+                Err(error) if error.passes() && Instant::now() < deadline => {
+                    tokio::time::sleep(RECONNECT).await;
+                }
+                answer => break answer?,
+            }
+        };
+        let stored: BTreeMap<CommandId, StoredResult> =
+            stored.into_iter().map(|result| (result.id, result)).collect();
+        for one in std::mem::take(decided) {
+            match stored.get(&id(&one)) {
+                Some(result) => super::answer_stored(one.job, result),
+                None => decided.push(one),
+            }
+        }
+        for result in stored.into_values() {
+            self.results.put(result);
+        }
+        Ok(())
     }
 
     /// Folds the draft's events into the inline read models' rows.

@@ -15,6 +15,8 @@ pub enum OperationEvent {
     EventSkipped(EventSkipped),
     /// The log was verified.
     Verified(Verified),
+    /// The log was sealed: the hash of its last block lies outside the database.
+    Sealed(Sealed),
 }
 
 /// See [`OperationEvent::Started`].
@@ -69,4 +71,27 @@ pub struct Verified {
     pub found: u64,
     /// The first of them, one sentence each; empty when all was right.
     pub findings: Vec<String>,
+}
+
+/// See [`OperationEvent::Sealed`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Sealed {
+    /// The position that the sealed block ends at.
+    pub up_to: i64,
+    /// The block's hash, in lower-case hexadecimal.
+    pub block: String,
+    /// Where the seal was put.
+    pub place: SealPlaceKind,
+}
+
+/// What a place for seals is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum SealPlaceKind {
+    /// A line in a file.
+    File,
+    /// A tag in a Git repository.
+    Git,
 }

@@ -52,6 +52,7 @@ pub fn evolve(operation: Option<Operation>, event: &OperationEvent) -> Option<Op
             operation.found = e.found;
             operation.findings.clone_from(&e.findings);
         }
+        OperationEvent::Sealed(e) => operation.sealed_up_to = operation.sealed_up_to.max(e.up_to),
     }
     Some(operation)
 }

@@ -1,7 +1,7 @@
-//! The installation's own stream: starts, rebuilds, skips, verifications.
+//! The installation's own stream: starts, rebuilds, skips, verifications, seals.
 //!
 //! ```text
-//!          start               record rebuild   record skip    record verified
+//!          start               record rebuild   record skip    record verified, sealed
 //! none     started             ✗ not found      ✗ not found    ✗ not found
 //! exists   started / ✗ key     recorded         recorded / –   recorded
 //! ```

@@ -19,4 +19,6 @@ pub struct Operation {
     pub found: u64,
     /// The first of them.
     pub findings: Vec<String>,
+    /// The last position that was sealed.
+    pub sealed_up_to: i64,
 }

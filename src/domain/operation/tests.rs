@@ -35,6 +35,10 @@ fn verified() -> Verified {
     Verified { up_to: 12, blocks: 4, erased: 1, read_models: 12, found: 0, findings: Vec::new() }
 }
 
+fn sealed(up_to: i64) -> Sealed {
+    Sealed { up_to, block: "ab".repeat(32), place: SealPlaceKind::File }
+}
+
 /// One of each event.
 pub(crate) fn samples() -> Vec<OperationEvent> {
     vec![
@@ -47,6 +51,7 @@ pub(crate) fn samples() -> Vec<OperationEvent> {
         }),
         OperationEvent::EventSkipped(skipped()),
         OperationEvent::Verified(verified()),
+        OperationEvent::Sealed(sealed(12)),
     ]
 }
 
@@ -83,4 +88,13 @@ fn a_verification_is_recorded_each_time_with_what_it_found() {
     let again = OperationCommand::RecordVerified(verified());
     given(samples()).when(again).then([OperationEvent::Verified(verified())]);
     given([]).when(OperationCommand::RecordVerified(verified())).then_refused("not_found");
+}
+
+#[test]
+fn a_seal_is_recorded_and_the_furthest_is_remembered() {
+    let state = given(samples())
+        .when(OperationCommand::RecordSealed(sealed(7)))
+        .then([OperationEvent::Sealed(sealed(7))]);
+    assert_eq!(state.sealed_up_to, 12);
+    given([]).when(OperationCommand::RecordSealed(sealed(7))).then_refused("not_found");
 }

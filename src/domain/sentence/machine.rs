@@ -5,7 +5,7 @@ use uuid::Uuid;
 use super::{Writer, count, list};
 use crate::domain::daemon::{DaemonEvent, ProbeOutcome};
 use crate::domain::directory::DirectoryEvent;
-use crate::domain::operation::OperationEvent;
+use crate::domain::operation::{OperationEvent, SealPlaceKind};
 use crate::kernel::ids::DirectoryId;
 
 pub(super) fn operation(event: &OperationEvent) -> String {
@@ -30,6 +30,13 @@ pub(super) fn operation(event: &OperationEvent) -> String {
                 count(usize::try_from(e.blocks).unwrap_or(usize::MAX), "block", "blocks"),
                 count(usize::try_from(e.read_models).unwrap_or(usize::MAX), "read model", "read models")
             )
+        }
+        OperationEvent::Sealed(e) => {
+            let place = match e.place {
+                SealPlaceKind::File => "a file",
+                SealPlaceKind::Git => "a Git repository",
+            };
+            format!("the log was sealed at position {} in {place}", e.up_to)
         }
     }
 }

@@ -11,80 +11,23 @@ pub mod reports;
 pub mod sign_in;
 pub mod stranded;
 pub mod tasks;
+pub mod verify;
 pub mod workspaces;
 
 use std::str::FromStr;
 
 use axum::Json;
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
 use super::App;
 use super::error::ApiError;
-use super::idempotency::{Call, at, content};
-use crate::app::operation_write::{NOWHERE, OperationWrite};
+use super::idempotency::content;
 use crate::domain::NewContent;
-use crate::domain::operation::{OperationCommand, Verified};
-use crate::domain::workspace::Role;
-use crate::kernel::error_chain::Chain;
-use crate::readmodel;
-use crate::store;
 
 /// `GET /health`.
 pub async fn health(State(app): State<App>) -> Json<Value> {
     Json(json!({"status": "ok", "version": env!("CARGO_PKG_VERSION"), "head": *app.store.head().borrow()}))
-}
-
-/// `POST /api/verify`: walks the log, compares the read models with it and records what was found.
-pub async fn verify(State(app): State<App>, mut call: Call) -> Result<Response, ApiError> {
-    call.who.must_be(Role::Admin)?;
-    let walked = store::verify::run(&app.store).await?;
-    let mut findings: Vec<String> = walked.findings.iter().map(ToString::to_string).collect();
-    for registered in app.registry.all() {
-        let differences = match readmodel::verify::one(&app.store, registered).await {
-            Ok(differences) => differences,
-            Err(error) if error.is_damage() => {
-                let name = registered.model().name();
-                findings.push(format!("{name} can't be compared with the log: {}", Chain(&error)));
-                continue;
-            }
-            Err(error) => return Err(error.into()),
-        };
-        for difference in differences {
-            let how = match (&difference.live, &difference.rebuilt) {
-                (Some(_), Some(_)) => "differs from",
-                (Some(_), None) => "is not in",
-                (None, _) => "is missing beside",
-            };
-            findings.push(format!("row {} of {} {how} its rebuild", difference.key, difference.read_model));
-        }
-    }
-    let read_models = app.registry.all().count();
-    let verified = Verified {
-        up_to: walked.up_to,
-        blocks: walked.blocks,
-        erased: walked.erased,
-        read_models: u32::try_from(read_models).unwrap_or(u32::MAX),
-        found: findings.len() as u64,
-        findings: findings.iter().take(app.limits.verified_findings).cloned().collect(),
-    };
-    let mut answer = json!({"up_to": verified.up_to, "blocks": verified.blocks, "erased": verified.erased,
-        "read_models": verified.read_models, "findings": findings, "recorded": null});
-    // It is the installation that was verified, not the workspace of who asked.
-    call.who.workspace = NOWHERE;
-    let write = OperationWrite { command: OperationCommand::RecordVerified(verified) };
-    match call.submit(&app, "operation.verify", &Value::Null, write).await {
-        Ok(done) => {
-            answer["recorded"] = json!(done.position);
-            Ok(at(done.position, Json(answer)))
-        }
-        // What is wrong may be what keeps it from being recorded: it is told all the same.
-        Err(error) => {
-            tracing::warn!(error = %Chain(&error), "a verification could not be recorded");
-            Ok(Json(answer).into_response())
-        }
-    }
 }
 
 /// Tells an absent field from null.

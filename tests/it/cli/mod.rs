@@ -39,6 +39,7 @@ fn help_names_every_verb() {
         "auth",
         "config",
         "verify",
+        "seal",
         "completions",
         "man",
         "help",

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use multica::kernel::ids::{DirectoryId, MachineId, WorkspaceId};
 use multica::kernel::limits::{Limits, Millis};
+use multica::seal::Place;
 use multica::store::Durability;
 use multica::system::{Bootstrap, RealWorld, Server, Setup, SystemError, bootstrap};
 use serde_json::{Value, json};
@@ -80,9 +81,14 @@ impl Served {
     }
 
     pub async fn with(limits: Limits) -> Self {
+        Self::sealing(Vec::new(), limits).await
+    }
+
+    /// One that seals its log to these places.
+    pub async fn sealing(seals: Vec<Place>, limits: Limits) -> Self {
         let db = TestDb::new().await;
         let (app, owner) = (db.app.clone(), db.owner.clone());
-        Self::on(db, app, owner, limits).await
+        Self::start(db, app, owner, limits, seals).await
     }
 
     pub async fn on(
@@ -90,6 +96,16 @@ impl Served {
         app: multica::store::Address,
         owner: multica::store::Address,
         limits: Limits,
+    ) -> Self {
+        Self::start(db, app, owner, limits, Vec::new()).await
+    }
+
+    async fn start(
+        db: TestDb,
+        app: multica::store::Address,
+        owner: multica::store::Address,
+        limits: Limits,
+        seals: Vec<Place>,
     ) -> Self {
         let shutdown = CancellationToken::new();
         let setup = Setup {
@@ -100,6 +116,7 @@ impl Served {
             key: [7; 32],
             listener: multica::system::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap(),
             hosts: Vec::new(),
+            seals,
             shutdown: shutdown.clone(),
             world: Arc::new(RealWorld),
         };

@@ -15,6 +15,7 @@ mod parking;
 mod queue;
 mod readers;
 mod replay;
+mod seals;
 mod shortage;
 mod silence;
 mod speakers;

@@ -2,6 +2,8 @@
 
 mod append;
 mod embedded;
+mod model;
+mod proof;
 mod readmodels;
 mod side;
 mod tamper;

@@ -60,7 +60,8 @@ impl ReadModel for Projects {
                 rows.put(self.name(), &count_key, event.workspace, &count)
             }
             Event::Project(ProjectEvent::Deleted(_)) => {
-                count.projects -= 1;
+                // One can be deleted again: there is no rule against it here.
+                count.projects -= u32::from(rows.get::<ProjectRow>(self.name(), &key)?.is_some());
                 rows.remove(&key);
                 rows.put(self.name(), &count_key, event.workspace, &count)
             }

@@ -1,9 +1,14 @@
 //! Walks the log from its first position and says where it stops being what was written.
 //!
 //! Invariants: one snapshot; leaves and block hashes are computed again from the rows; a text that was
-//! erased is counted, not found fault with.
+//! erased is counted, not found fault with. A chain in the database stops only the careless, whose change
+//! leaves the rest as it was; who computes all of it again is found by a seal that lies elsewhere.
 //!
-//! Not here: read models against the log (`readmodel::verify`), seals outside the database.
+//! Not found, because nothing says what it was: a stored result's answer and its command's fingerprint.
+//! Not here: read models against the log (`readmodel::verify`), where seals are kept (`seal`).
+
+mod finding;
+mod tables;
 
 use std::collections::BTreeMap;
 
@@ -12,89 +17,18 @@ use serde_json::Value;
 use tokio_postgres::{IsolationLevel, Transaction};
 use uuid::Uuid;
 
-use super::raw::{RawEvent, block_hash};
-use super::reservations::{Held, with_prefix_in};
+pub use self::finding::Finding;
+use super::event_types::EventType;
+use super::raw::{FORMAT, RawEvent, block_hash};
+use super::reservations::Held;
 use super::{LOG, Store, StoreError};
+use crate::domain::Event;
+use crate::domain::operation::OperationEvent;
 use crate::fold::reservations::{Change, changes};
 use crate::kernel::digest::{hex, sha256_plain};
 
 /// Events read at once.
 const PAGE: i64 = 5_000;
-
-/// Something that isn't as it was written.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Finding {
-    /// A position is missing.
-    #[error("position {position} is missing")]
-    Hole {
-        /// The position.
-        position: i64,
-    },
-    /// A block's events or its row were changed.
-    #[error("block {first} to {last} does not have the hash of its events")]
-    BlockHash {
-        /// Its first position.
-        first: i64,
-        /// Its last position.
-        last: i64,
-    },
-    /// A block doesn't follow the one before.
-    #[error("block from position {first} does not follow the block before it")]
-    Chain {
-        /// Its first position.
-        first: i64,
-    },
-    /// No block covers a position.
-    #[error("no block covers position {position}")]
-    NoBlock {
-        /// The position.
-        position: i64,
-    },
-    /// An event has another time of recording than its block.
-    #[error("event at position {position} has another time of recording than its block")]
-    RecordedAt {
-        /// Its position.
-        position: i64,
-    },
-    /// A stream's versions aren't dense.
-    #[error("event at position {position} has version {found} where {expected} is next")]
-    Version {
-        /// Its position.
-        position: i64,
-        /// The version next in its stream.
-        expected: i32,
-        /// The version it has.
-        found: i32,
-    },
-    /// The head's row isn't the last block's.
-    #[error("the head says {head} and the last block ends at {last}, or their hashes differ")]
-    Head {
-        /// What the head says.
-        head: i64,
-        /// Where the last block ends.
-        last: i64,
-    },
-    /// A text isn't the one that the event at that position refers to.
-    #[error("content {content} differs from its digest in the event at position {position}")]
-    Content {
-        /// The event's position.
-        position: i64,
-        /// The content.
-        content: Uuid,
-    },
-    /// An event can't be read.
-    #[error("event at position {position} cannot be read")]
-    Unreadable {
-        /// Its position.
-        position: i64,
-    },
-    /// A reservation isn't what the events give.
-    #[error("reservation {key} is not what the events give")]
-    Reservation {
-        /// Its key.
-        key: String,
-    },
-}
 
 /// What a verification came to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -103,10 +37,35 @@ pub struct Report {
     pub up_to: i64,
     /// Blocks whose hash was computed again.
     pub blocks: u64,
-    /// Texts that events refer to and that are no longer there.
+    /// Texts that events refer to and that were erased.
     pub erased: u64,
+    /// Seals that blocks were held against.
+    pub seals: u64,
     /// What is wrong, in the order of positions.
     pub findings: Vec<Finding>,
+}
+
+/// A block as it was when it was sealed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sealed {
+    /// The position that it ends at.
+    pub position: i64,
+    /// Its hash, in lower-case hexadecimal.
+    pub block: String,
+}
+
+/// Hears how far a verification is: at which position, of how many.
+pub type Tell<'a> = &'a (dyn Fn(i64, i64) + Send + Sync);
+
+/// What is looked at beside the log itself.
+#[derive(Clone, Copy)]
+pub struct Asked<'a> {
+    /// The event types that this build knows; none: the table of them is left alone.
+    pub catalogue: &'a [EventType],
+    /// Seals that lie outside the database.
+    pub seals: &'a [Sealed],
+    /// Hears how far it is.
+    pub tell: Tell<'a>,
 }
 
 /// Verifies the whole log.
@@ -114,15 +73,30 @@ pub struct Report {
 /// # Errors
 /// [`StoreError`] when it can't be read; what is wrong with it is in the report.
 pub async fn run(store: &Store) -> Result<Report, StoreError> {
+    run_with(store, Asked { catalogue: &[], seals: &[], tell: &|_, _| {} }).await
+}
+
+/// [`run`], with what lies outside the log.
+///
+/// # Errors
+/// Those of [`run`].
+pub async fn run_with(store: &Store, asked: Asked<'_>) -> Result<Report, StoreError> {
     let (mut client, _driver) = store.connect_alone().await?;
-    client.batch_execute(include_str!("sql/no_timeout.sql")).await?;
+    client.batch_execute(include_str!("../sql/no_timeout.sql")).await?;
     let tx = client
         .build_transaction()
         .isolation_level(IsolationLevel::RepeatableRead)
         .read_only(true)
         .start()
         .await?;
-    let walk = Walk { tx: &tx, report: Report::default(), versions: BTreeMap::new(), held: BTreeMap::new() };
+    let walk = Walk {
+        tx: &tx,
+        asked,
+        report: Report::default(),
+        versions: BTreeMap::new(),
+        held: BTreeMap::new(),
+        sealed: Vec::new(),
+    };
     let report = walk.run().await?;
     tx.rollback().await?;
     Ok(report)
@@ -131,6 +105,7 @@ pub async fn run(store: &Store) -> Result<Report, StoreError> {
 struct Block {
     first: i64,
     last: i64,
+    format: i16,
     prev: Vec<u8>,
     hash: Vec<u8>,
     recorded_at: Timestamp,
@@ -138,19 +113,21 @@ struct Block {
 
 struct Walk<'a> {
     tx: &'a Transaction<'a>,
+    asked: Asked<'a>,
     report: Report,
     versions: BTreeMap<Uuid, i32>,
     held: BTreeMap<String, Held>,
+    /// What the log itself says was sealed.
+    sealed: Vec<Sealed>,
 }
 
 impl Walk<'_> {
     async fn run(mut self) -> Result<Report, StoreError> {
-        let head = self.tx.query_one(include_str!("sql/read_head_whole.sql"), &[&LOG]).await?;
-        let (upto, head_hash): (i64, Vec<u8>) = (head.try_get(0)?, head.try_get(1)?);
+        let (upto, head_hash, head_time) = crate::store::read::head_block_in(self.tx).await?;
         self.report.up_to = upto;
-        let mut prev = vec![0_u8; 32];
-        let mut at = 0;
+        let (mut at, mut prev, mut time) = (0, vec![0_u8; 32], None);
         loop {
+            (self.asked.tell)(at, upto);
             let blocks = self.blocks(at).await?;
             let Some(last) = blocks.last().map(|block| block.last) else { break };
             let mut events = self.events(at, last).await?.into_iter().peekable();
@@ -168,12 +145,18 @@ impl Walk<'_> {
                 self.block(&block, &own).await?;
                 at = block.last;
                 prev = block.hash;
+                time = Some(block.recorded_at);
             }
         }
-        if at != upto || head_hash != prev {
+        if at != upto || head_hash != prev || time.is_some_and(|time| time != head_time) {
             self.find(Finding::Head { head: upto, last: at });
         }
+        self.beyond(at).await?;
+        self.seals(at).await?;
         self.reservations().await?;
+        self.streams().await?;
+        self.commands(upto).await?;
+        self.event_types().await?;
         Ok(self.report)
     }
 
@@ -203,7 +186,8 @@ impl Walk<'_> {
         }
         let leaves: Vec<[u8; 32]> = events.iter().map(RawEvent::leaf).collect();
         self.report.blocks += 1;
-        if block_hash(&block.prev, block.first, block.recorded_at, &leaves).as_slice() != block.hash {
+        let hash = block_hash(&block.prev, block.first, block.recorded_at, &leaves);
+        if block.format != i16::from(FORMAT) || hash.as_slice() != block.hash {
             self.find(Finding::BlockHash { first: block.first, last: block.last });
         }
         self.contents(events).await
@@ -213,6 +197,9 @@ impl Walk<'_> {
         let Ok(envelope) = event.decode() else {
             return self.find(Finding::Unreadable { position: event.seq });
         };
+        if let Event::Operation(OperationEvent::Sealed(sealed)) = &envelope.event {
+            self.sealed.push(Sealed { position: sealed.up_to, block: sealed.block.clone() });
+        }
         for change in changes(&envelope) {
             match change {
                 Change::Take { key, class, holder } => {
@@ -236,15 +223,21 @@ impl Walk<'_> {
             return Ok(());
         }
         let ids: Vec<Uuid> = wanted.iter().map(|reference| reference.id).collect();
-        let rows = self.tx.query(super::read::READ_CONTENTS, &[&LOG, &ids]).await?;
+        let rows = self.tx.query(crate::store::read::READ_CONTENTS, &[&LOG, &ids]).await?;
         let mut found = BTreeMap::new();
         for row in rows {
             let (salt, bytes): (Vec<u8>, Vec<u8>) = (row.try_get("salt")?, row.try_get("bytes")?);
             found.insert(row.try_get::<_, Uuid>("id")?, [salt, bytes].concat());
         }
+        let missing: Vec<Uuid> = ids.iter().filter(|id| !found.contains_key(id)).copied().collect();
+        let erased = self.erased(&missing).await?;
         for reference in wanted {
             match found.get(&reference.id) {
-                None => self.report.erased += 1,
+                None if erased.contains(&reference.id) => self.report.erased += 1,
+                None => {
+                    let (position, content) = (reference.position, reference.id);
+                    self.find(Finding::ContentMissing { position, content });
+                }
                 Some(salted) if hex(&sha256_plain(salted)) == reference.sha256 => {}
                 Some(_) => {
                     self.find(Finding::Content { position: reference.position, content: reference.id });
@@ -254,27 +247,14 @@ impl Walk<'_> {
         Ok(())
     }
 
-    async fn reservations(&mut self) -> Result<(), StoreError> {
-        let live = with_prefix_in(self.tx, "").await?;
-        let rebuilt = std::mem::take(&mut self.held);
-        let mut keys: Vec<&String> = live.keys().chain(rebuilt.keys()).collect();
-        keys.sort();
-        keys.dedup();
-        for key in keys {
-            if live.get(key) != rebuilt.get(key) {
-                self.find(Finding::Reservation { key: key.clone() });
-            }
-        }
-        Ok(())
-    }
-
     async fn blocks(&self, after: i64) -> Result<Vec<Block>, StoreError> {
-        let rows = self.tx.query(include_str!("sql/read_blocks.sql"), &[&LOG, &after, &PAGE]).await?;
+        let rows = self.tx.query(include_str!("../sql/read_blocks.sql"), &[&LOG, &after, &PAGE]).await?;
         rows.iter()
             .map(|row| {
                 Ok(Block {
                     first: row.try_get("first_seq")?,
                     last: row.try_get("last_seq")?,
+                    format: row.try_get("format")?,
                     prev: row.try_get("prev_hash")?,
                     hash: row.try_get("hash")?,
                     recorded_at: row.try_get("recorded_at")?,
@@ -284,7 +264,7 @@ impl Walk<'_> {
     }
 
     async fn events(&self, after: i64, upto: i64) -> Result<Vec<RawEvent>, StoreError> {
-        let rows = self.tx.query(include_str!("sql/read_between.sql"), &[&LOG, &after, &upto]).await?;
+        let rows = self.tx.query(include_str!("../sql/read_between.sql"), &[&LOG, &after, &upto]).await?;
         rows.iter().map(RawEvent::from_row).collect()
     }
 
