@@ -91,6 +91,21 @@ pub enum CliError {
         /// What became of it.
         status: String,
     },
+    /// An export ended before its end; what is in the file stays.
+    #[error("the export broke off")]
+    ExportBroken {
+        /// The file, which holds whole lines up to there.
+        file: Option<PathBuf>,
+        /// Why.
+        #[source]
+        source: ClientError,
+    },
+    /// A file that an export is to go on in holds something else.
+    #[error("{file} is no export that can be gone on with")]
+    NoExport {
+        /// The file.
+        file: PathBuf,
+    },
     /// The log or a read model is not what it should be.
     #[error("the check found {findings} fault(s)")]
     NotVerified {
@@ -185,6 +200,7 @@ impl CliError {
             Self::NotSignedIn | Self::InTask { .. } | Self::NoTaskToken(_) => 3,
             Self::Config(ConfigError::ProfileInTask(_) | ConfigError::NoTaskToken(_)) => 3,
             Self::Unknown { .. } | Self::NoRuntime { .. } => 4,
+            Self::ExportBroken { .. } => 2,
             Self::Ambiguous { .. } | Self::Usage(_) => 5,
             _ => 1,
         }
@@ -208,6 +224,8 @@ impl CliError {
             Self::File { .. } => "file",
             Self::Output(_) => "output",
             Self::Over { .. } => "task_over",
+            Self::ExportBroken { .. } => "export_broken",
+            Self::NoExport { .. } => "no_export",
             Self::NotVerified { .. } => "not_verified",
         };
         own.to_owned()
@@ -253,6 +271,15 @@ impl CliError {
             Self::Daemon(error) => error.next_step(),
             Self::Output(_) => "Check where standard output goes.".to_owned(),
             Self::Over { task, .. } => format!("See what it did: `multica task show {task}`."),
+            Self::ExportBroken { file: Some(_), .. } => {
+                "Run the same command again: it goes on after the last whole line of the file.".to_owned()
+            }
+            Self::ExportBroken { file: None, .. } => {
+                "Run it again with `--after` and the cursor of the last whole line, or with --file.".to_owned()
+            }
+            Self::NoExport { .. } => {
+                "Name another file, or the format in which that one was written.".to_owned()
+            }
             Self::NotVerified { .. } => {
                 "Keep the data as it is; each finding names where to look.".to_owned()
             }
@@ -273,6 +300,7 @@ fn client_step(error: &ClientError) -> String {
         ClientError::Unreachable { .. } => {
             "Start the server (`multica up`), or check --server-url and the network.".to_owned()
         }
+        ClientError::Silent { .. } => "Send the same request again.".to_owned(),
         ClientError::TimedOut { .. } => {
             "Try again: the same write is never done twice by a retry of the server.".to_owned()
         }

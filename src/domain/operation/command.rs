@@ -1,6 +1,6 @@
 //! What can be recorded of the installation.
 
-use super::event::{EventSkipped, ReadModelRebuilt, Started, Verified};
+use super::event::{EventSkipped, ExportMade, ReadModelRebuilt, Started, Verified};
 
 /// A command on the installation's stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,4 +13,6 @@ pub enum OperationCommand {
     RecordSkip(EventSkipped),
     /// The log was verified.
     RecordVerified(Verified),
+    /// A part of the audit trail is to be given out.
+    RecordExport(ExportMade),
 }

@@ -1,5 +1,7 @@
 //! What can happen to the installation.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 /// What happened to the installation.
@@ -15,6 +17,8 @@ pub enum OperationEvent {
     EventSkipped(EventSkipped),
     /// The log was verified.
     Verified(Verified),
+    /// A part of the audit trail was given out.
+    ExportMade(ExportMade),
 }
 
 /// See [`OperationEvent::Started`].
@@ -69,4 +73,21 @@ pub struct Verified {
     pub found: u64,
     /// The first of them, one sentence each; empty when all was right.
     pub findings: Vec<String>,
+}
+
+/// See [`OperationEvent::ExportMade`]. It is recorded before the first entry leaves: an export that breaks off
+/// was made too.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ExportMade {
+    /// `jsonl` or `csv`.
+    pub format: String,
+    /// The place after which it begins: a position, or a refused command's behind one.
+    pub after: String,
+    /// The last position in it.
+    pub up_to: i64,
+    /// What it was narrowed to, by the name of the filter, ids instead of names.
+    pub filters: BTreeMap<String, String>,
+    /// Whether only entries with certain words were wanted; which ones isn't kept.
+    pub searched: bool,
 }

@@ -52,6 +52,7 @@ pub fn evolve(operation: Option<Operation>, event: &OperationEvent) -> Option<Op
             operation.found = e.found;
             operation.findings.clone_from(&e.findings);
         }
+        OperationEvent::ExportMade(_) => operation.exports += 1,
     }
     Some(operation)
 }

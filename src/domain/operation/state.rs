@@ -19,4 +19,6 @@ pub struct Operation {
     pub found: u64,
     /// The first of them.
     pub findings: Vec<String>,
+    /// How often a part of the audit trail was given out.
+    pub exports: u64,
 }

@@ -35,6 +35,16 @@ fn verified() -> Verified {
     Verified { up_to: 12, blocks: 4, erased: 1, read_models: 12, found: 0, findings: Vec::new() }
 }
 
+fn export() -> ExportMade {
+    ExportMade {
+        format: "jsonl".to_owned(),
+        after: "0".to_owned(),
+        up_to: 12,
+        filters: [("type".to_owned(), "task.*".to_owned())].into(),
+        searched: false,
+    }
+}
+
 /// One of each event.
 pub(crate) fn samples() -> Vec<OperationEvent> {
     vec![
@@ -47,6 +57,7 @@ pub(crate) fn samples() -> Vec<OperationEvent> {
         }),
         OperationEvent::EventSkipped(skipped()),
         OperationEvent::Verified(verified()),
+        OperationEvent::ExportMade(export()),
     ]
 }
 
@@ -83,4 +94,12 @@ fn a_verification_is_recorded_each_time_with_what_it_found() {
     let again = OperationCommand::RecordVerified(verified());
     given(samples()).when(again).then([OperationEvent::Verified(verified())]);
     given([]).when(OperationCommand::RecordVerified(verified())).then_refused("not_found");
+}
+
+#[test]
+fn an_export_is_recorded_each_time() {
+    let again = || OperationCommand::RecordExport(export());
+    let state = given(samples()).when(again()).then([OperationEvent::ExportMade(export())]);
+    assert_eq!(state.exports, 2);
+    given([]).when(again()).then_refused("not_found");
 }
