@@ -73,7 +73,9 @@ pub fn wants_json(words: &[OsString]) -> bool {
 pub async fn run(role: ClientRole, limits: Limits) -> ExitCode {
     let json = role.common.wants_json();
     let session = Session::new(&role.common, limits);
-    match dispatch(&session, role).await {
+    let ended = dispatch(&session, role).await;
+    session.tell_left_out();
+    match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => report(&error, json),
     }

@@ -6,6 +6,8 @@
 //!
 //! Not here: the routes (`routes::audit`), the order of entries (`readmodel::audit_trail`).
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 
 use super::App;
@@ -16,7 +18,7 @@ use crate::app::writer::check::Schemas;
 use crate::domain::{Envelope, Family, StreamKey};
 use crate::kernel::ids::{StreamId, WorkspaceId};
 use crate::kernel::{moment, text};
-use crate::readmodel::activity::Called;
+use crate::readmodel::activity::{self, Called};
 use crate::readmodel::audit_trail::{self, Found, IGNORED, Outcome, Place, Stretch, Target, Types, Wanted};
 use crate::readmodel::query;
 use crate::store::read;
@@ -333,11 +335,12 @@ async fn worded(
     found: &[Found],
     private: Private,
 ) -> Result<Vec<(AuditEntry, String)>, ApiError> {
-    let mut events = Vec::new();
+    let mut events: Vec<Envelope> = Vec::new();
     let mut about = Vec::new();
     for one in found {
         match one {
-            Found::Event(event) => events.push(event.decode()?),
+            // One that can't be read is told by its row: it takes no page with it.
+            Found::Event(event) => events.extend(event.decode().ok()),
             Found::Refused(refused) => about.extend(refused.about.iter().copied()),
         }
     }
@@ -345,31 +348,33 @@ async fn worded(
     if events.is_empty() {
         names.load_workspace(&app.store, &app.registry, workspace).await?;
     }
-    let mut decoded = events.iter();
+    let whole: BTreeMap<Option<i64>, &Envelope> =
+        events.iter().map(|event| (event.position, event)).collect();
     let mut entries = Vec::with_capacity(found.len());
     for one in found {
         let (entry, data, event) = match one {
             Found::Event(raw) => {
-                let Some(event) = decoded.next() else { break };
-                let data = serde_json::from_str(&raw.data)?;
-                let shown = match private {
+                let event = whole.get(&Some(raw.seq)).copied();
+                let data = event.and_then(|_| serde_json::from_str(&raw.data).ok());
+                let shown = data.map(|data| match private {
                     Private::Shown => data,
                     Private::Hidden | Private::NoData => {
                         private::redacted(&raw.event_type, raw.schema_version, data)
                     }
-                };
+                });
                 let outcome = if raw.event_type == IGNORED { Outcome::Ignored } else { Outcome::Done };
                 let entry = AuditEntry {
                     cursor: one.place().to_string(),
                     outcome: outcome.name().to_owned(),
-                    entry: names.entry(event),
+                    entry: event
+                        .map_or_else(|| activity::unreadable((**raw).clone()), |event| names.entry(event)),
                     correlation: raw.correlation.to_string(),
                     command: raw.command_id.to_string(),
                     causation: raw.causation,
                     reason: None,
                     data: None,
                 };
-                (entry, Some(shown), Some(event))
+                (entry, shown, event)
             }
             Found::Refused(refused) => {
                 let entry = AuditEntry {

@@ -16,6 +16,7 @@ pub mod export;
 pub mod feed;
 pub mod hosts;
 pub mod idempotency;
+pub mod left_out;
 pub mod limits;
 pub mod objects;
 pub mod pages;

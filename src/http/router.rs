@@ -9,7 +9,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use super::error::ApiError;
 use super::routes::{agents, audit, daemon, directories, issues, projects, sign_in, tasks, workspaces};
-use super::{App, feed, hosts, limits, pages, position, routes};
+use super::{App, feed, hosts, left_out, limits, pages, position, routes};
 use crate::kernel::limits::Millis;
 
 /// The whole API.
@@ -29,6 +29,7 @@ pub fn router(app: App) -> Router {
         .merge(bounded(slow(), &app, slow_limit))
         .layer(from_fn_with_state(app.clone(), hosts::check))
         .layer(from_fn(pages::for_browsers))
+        .layer(from_fn(left_out::tell))
         .layer(from_fn(limits::secure))
         .with_state(app)
 }

@@ -8,13 +8,15 @@ use std::collections::BTreeMap;
 use tokio_postgres::GenericClient;
 use uuid::Uuid;
 
-use super::raw::RawEvent;
+use super::raw::{RawEvent, Reading};
 use super::{Corruption, LOG, Store, StoreError};
 use crate::domain::{Envelope, StreamKey};
 use crate::kernel::ids::{ContentId, CorrelationId};
 
 /// Texts by id, with what their digests need.
 pub(super) const READ_CONTENTS: &str = include_str!("sql/read_contents.sql");
+
+const READ_STREAMS: &str = include_str!("sql/read_streams.sql");
 
 /// The log's last position; 0 when it is empty.
 ///
@@ -38,6 +40,15 @@ pub async fn head_in(client: &impl GenericClient) -> Result<i64, StoreError> {
 /// [`Corruption::Hole`]; [`StoreError::Undecodable`].
 pub async fn range(store: &Store, after: i64, limit: i64) -> Result<Vec<Envelope>, StoreError> {
     range_in(&**store.client().await?, after, limit).await?.iter().map(RawEvent::decode).collect()
+}
+
+/// [`range`], with what is left of those that can't be read: for readers that tell what there is.
+///
+/// # Errors
+/// [`Corruption::Hole`].
+pub async fn readings(store: &Store, after: i64, limit: i64) -> Result<Vec<Reading>, StoreError> {
+    let rows = range_in(&**store.client().await?, after, limit).await?;
+    Ok(rows.into_iter().map(Reading::from).collect())
 }
 
 /// [`range`] as rows, in the snapshot of a transaction.
@@ -80,6 +91,17 @@ pub async fn stream(store: &Store, key: StreamKey) -> Result<Vec<Envelope>, Stor
     Ok(streams(store, &[key]).await?.remove(&key).unwrap_or_default())
 }
 
+/// [`stream`], with what is left of the events that can't be read: for readers that tell what there is.
+///
+/// # Errors
+/// [`StoreError`] when the database doesn't answer.
+pub async fn stream_readings(store: &Store, key: StreamKey) -> Result<Vec<Reading>, StoreError> {
+    let client = store.client().await?;
+    let statement = client.prepare_cached(READ_STREAMS).await?;
+    let rows = client.query(&statement, &[&LOG, &vec![key.id]]).await?;
+    rows.iter().map(|row| RawEvent::from_row(row).map(Reading::from)).collect()
+}
+
 /// Several whole streams at once; every key asked for is in the answer.
 ///
 /// # Errors
@@ -90,7 +112,7 @@ pub async fn streams(
 ) -> Result<BTreeMap<StreamKey, Vec<Envelope>>, StoreError> {
     let ids: Vec<Uuid> = keys.iter().map(|key| key.id).collect();
     let client = store.client().await?;
-    let statement = client.prepare_cached(include_str!("sql/read_streams.sql")).await?;
+    let statement = client.prepare_cached(READ_STREAMS).await?;
     let rows = client.query(&statement, &[&LOG, &ids]).await?;
     let mut found: BTreeMap<StreamKey, Vec<Envelope>> = keys.iter().map(|key| (*key, Vec::new())).collect();
     for row in &rows {

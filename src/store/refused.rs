@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::raw::actor_of;
-use super::{Corruption, LOG, Store, StoreError};
+use super::{LOG, Store, StoreError};
 use crate::domain::{Actor, Family, Refusal, StreamKey};
 use crate::kernel::ids::{CommandId, CorrelationId, WorkspaceId};
 
@@ -106,8 +106,7 @@ pub async fn between(
 fn from_row(row: &tokio_postgres::Row) -> Result<Refused, StoreError> {
     let position: i64 = row.try_get("position")?;
     let result: &str = row.try_get("result")?;
-    let strange = || Corruption::Word { position, column: "result", value: result.to_owned() };
-    let value: serde_json::Value = serde_json::from_str(result).map_err(|_| strange())?;
+    let value: serde_json::Value = serde_json::from_str(result).unwrap_or_default();
     let about = value["about"].as_array().into_iter().flatten().filter_map(stream).collect();
     let command: Uuid = row.try_get("command_id")?;
     let correlation = value["correlation"].as_str().and_then(|id| id.parse().ok());
@@ -116,11 +115,20 @@ fn from_row(row: &tokio_postgres::Row) -> Result<Refused, StoreError> {
         correlation: CorrelationId(correlation.unwrap_or(command)),
         kind: row.try_get("kind")?,
         position,
-        refusal: serde_json::from_value(value).map_err(|_| strange())?,
+        refusal: serde_json::from_value(value).unwrap_or_else(|_| unreadable()),
         about,
         actor: actor_of(row, position)?,
         recorded_at: row.try_get("recorded_at")?,
     })
+}
+
+/// What stands for a refusal that can't be read any more: one damaged row takes no page with it.
+fn unreadable() -> Refusal {
+    Refusal::conflict(
+        "unreadable",
+        "why can't be read any more: the row is damaged",
+        "Run `multica verify`: it says what else is.",
+    )
 }
 
 fn stream(value: &serde_json::Value) -> Option<StreamKey> {

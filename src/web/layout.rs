@@ -34,11 +34,23 @@ pub fn page(frame: &Frame, here: &str, title: &str, script: &str, body: &Markup)
                     span.muted.who { (frame.member) " · " (frame.workspace) }
                     form method="post" action="/sign-out" { button type="submit" { "Sign out" } }
                 }
-                main #main { (body) }
+                main #main {
+                    @if frame.left_out > 0 {
+                        p.notice role="status" {
+                            (left_out(frame.left_out)) code { "multica verify" } " names the places."
+                        }
+                    }
+                    (body)
+                }
                 script type="module" src={ "/assets/" (script) } {}
             }
         }
     }
+}
+
+fn left_out(things: usize) -> String {
+    let what = if things == 1 { "One thing is".to_owned() } else { format!("{things} things are") };
+    format!("{what} missing here: the log is damaged there. ")
 }
 
 /// A page without a session: sign-in and errors.

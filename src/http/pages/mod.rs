@@ -26,7 +26,7 @@ use super::body::{Path, Query};
 use super::error::{ApiError, Told};
 use super::idempotency::Call;
 use super::routes::{agents, directories, issues, projects, tasks, workspaces};
-use super::{App, feed};
+use super::{App, feed, left_out};
 use crate::kernel::ids::{IssueId, TaskId};
 use crate::web;
 use crate::web::view::Frame;
@@ -122,7 +122,13 @@ async fn frame(app: &App, who: &Identity, filters: String) -> Result<Frame, ApiE
         member: facts::text(&me["name"]),
         workspace: workspace.map(|workspace| facts::text(&workspace["name"])).unwrap_or_default(),
         filters,
+        left_out: 0,
     })
+}
+
+/// The page around its facts, which are all read by now.
+fn finished(frame: Frame) -> Frame {
+    Frame { left_out: left_out::count(), ..frame }
 }
 
 /// `GET /?before=`.
@@ -166,7 +172,7 @@ async fn tasks_page(State(app): State<App>, reader: Result<Reader, PageError>) -
     let over = listed(&app, &who, json!({"status": "completed,failed,cancelled", "limit": 100})).await?;
     let rows =
         |tasks: &[api::Task]| -> Vec<_> { tasks.iter().map(|task| facts::task_row(task, &titles)).collect() };
-    Ok(web::tasks::page(&frame, &rows(&active), &rows(&over)))
+    Ok(web::tasks::page(&finished(frame), &rows(&active), &rows(&over)))
 }
 
 async fn task_page(
@@ -187,7 +193,7 @@ async fn task_page(
     let machines = machines(&app, &who).await?;
     let shown = &messages[left_out..];
     let page = facts::task_page(task, &titles, explanation, &history, shown, left_out, &machines)?;
-    Ok(web::task::page(&frame, &page))
+    Ok(web::task::page(&finished(frame), &page))
 }
 
 async fn cancel(
@@ -221,7 +227,7 @@ async fn directories_page(
     let agents: BTreeMap<TaskId, String> = tasks.into_iter().map(|task| (task.id, task.agent_name)).collect();
     let cards: Vec<_> =
         directories.iter().map(|directory| facts::directory_card(directory, &machines, &agents)).collect();
-    Ok(web::directories::page(&frame, &cards))
+    Ok(web::directories::page(&finished(frame), &cards))
 }
 
 /// Names of machines by daemon id.
@@ -247,7 +253,7 @@ async fn projects_page(
         let resources: Vec<api::Resource> = serde_json::from_value(answer["resources"].take())?;
         cards.push(facts::project_card(project, &resources, &machines));
     }
-    Ok(web::projects::page(&frame, &cards))
+    Ok(web::projects::page(&finished(frame), &cards))
 }
 
 async fn icon(headers: HeaderMap) -> Result<Response, PageError> {

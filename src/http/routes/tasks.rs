@@ -9,17 +9,19 @@ use serde_json::{Value, json};
 use super::{id, issues, one_of, optional_id};
 use crate::app::task_cancel::TaskCancel;
 use crate::domain::directory::{self, DirectoryEvent};
-use crate::domain::task::{Status, Task, TaskEvent};
+use crate::domain::task::{self, Status, Task, TaskEvent};
 use crate::domain::{Envelope, Event, Family, StreamKey};
 use crate::http::App;
 use crate::http::auth::Identity;
 use crate::http::body::{Path, Query};
 use crate::http::error::ApiError;
 use crate::http::idempotency::{Call, at};
+use crate::http::left_out;
 use crate::http::objects::Loaded;
 use crate::http::objects::task::{task, task_values, tasks};
 use crate::kernel::ids::{AgentId, DirectoryId, StreamId, TaskId, WorkspaceId};
 use crate::readmodel::{activity, agent_roster, issue_board, task_status};
+use crate::store::raw::Reading;
 use crate::store::{read, transcript};
 use crate::wire::api;
 use crate::wire::daemon::Message;
@@ -269,9 +271,19 @@ pub async fn history(
     who: Identity,
     Path(path): Path<String>,
 ) -> Result<Json<Value>, ApiError> {
-    let loaded = by_name(&app, who.workspace, &path).await?;
-    let events = story(&app, who.workspace, loaded).await?;
-    let entries = activity::entries(&app.store, &app.registry, &events).await?;
+    let id = named(&app, who.workspace, &path).await?;
+    let events = match task(&app, who.workspace, id).await {
+        // What is left of it is told, with what can't be read in its place.
+        Err(error) if error.is_damage() => {
+            let readings = read::stream_readings(&app.store, task::evolve::stream(id)).await?;
+            if readings.first().is_none_or(|first| first.workspace() != who.workspace) {
+                return Err(error);
+            }
+            readings
+        }
+        loaded => story(&app, who.workspace, loaded?).await?.into_iter().map(Reading::from).collect(),
+    };
+    let entries = activity::entries(&app.store, &app.registry, events).await?;
     Ok(Json(json!({"entries": entries})))
 }
 
@@ -293,7 +305,8 @@ async fn story(app: &App, workspace: WorkspaceId, loaded: Loaded<Task>) -> Resul
     keys.push(crate::domain::issue::evolve::stream(loaded.state.facts.issue));
     let facts = &loaded.state.facts;
     keys.push(StreamKey::new(Family::Daemon, StreamId::of_daemon(workspace, &facts.daemon).0));
-    let streams = read::streams(&app.store, &keys).await?;
+    // What can't be read of the others is theirs to tell.
+    let streams = left_out::readable(read::each(&app.store, &keys).await?);
     // Its machine's comings and goings, as long as it wasn't over.
     let began = loaded.events.first().and_then(|envelope| envelope.position);
     let over = loaded.events.iter().find(|envelope| {

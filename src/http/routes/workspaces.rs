@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{id, said};
+use super::{id, one_line};
 use crate::app::workspace_write::WorkspaceWrite;
 use crate::domain::Refusal;
 use crate::domain::workspace::{TokenHolder, WorkspaceCommand};
@@ -174,7 +174,7 @@ pub async fn issue_token(
     body: Body<NewToken>,
 ) -> Result<Response, ApiError> {
     let user = call.who.user()?;
-    let name = said(&app, &body.value.name, "name")?;
+    let name = one_line(&app, &body.value.name, "name", "")?;
     let prefix = if body.value.daemon_id.is_some() { token::DAEMON } else { token::MEMBER };
     let (secret, sha256) = token::fresh(prefix, app.world.random());
     let record = TokenId(app.world.uuid_v7());
