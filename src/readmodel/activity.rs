@@ -254,8 +254,7 @@ impl Called {
     pub fn refused(&self, workspace: WorkspaceId, refused: &Refused) -> Entry {
         let about = &refused.about;
         let sentence = sentence::refused(&refused.actor, &refused.kind, about, &refused.refusal, self);
-        let own = refused.kind.split('.').next().and_then(Family::from_name);
-        let stream = about.iter().find(|key| Some(key.family) == own).or_else(|| about.first());
+        let stream = sentence::subject(&refused.kind, about).or_else(|| about.first().copied());
         let at = micros(Some(refused.recorded_at));
         Entry {
             position: refused.position,

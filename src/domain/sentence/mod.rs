@@ -135,15 +135,26 @@ pub fn refused(
 ) -> Sentence {
     let mut writer = Writer { names, links: Vec::new() };
     let actor = writer.actor(actor);
-    let own = kind.split('.').next().and_then(Family::from_name);
-    // What the command was for is of its own family; the other streams only had a say.
-    let on = about.iter().find(|key| Some(key.family) == own).and_then(|key| writer.thing(*key));
+    let on = subject(kind, about).and_then(|key| writer.thing(key));
     for other in about {
         writer.thing(*other);
     }
     let on = on.map(|on| format!(" on {on}")).unwrap_or_default();
     let text = format!("{actor} asked for {kind}{on} and was refused: {}", refusal.sentence);
     Sentence { text, links: writer.links }
+}
+
+/// The stream that a command of that kind was for, among those that its rule looked at: the others only had
+/// a say.
+#[must_use]
+pub fn subject(kind: &str, about: &[StreamKey]) -> Option<StreamKey> {
+    let head = kind.split('.').next().unwrap_or_default();
+    let family = match head {
+        "resource" => Family::Project,
+        "token" | "member" => Family::Workspace,
+        _ => Family::from_name(head)?,
+    };
+    about.iter().copied().find(|key| key.family == family)
 }
 
 /// `1st`, `2nd`, `3rd`, `11th`.

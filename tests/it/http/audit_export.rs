@@ -23,7 +23,7 @@ async fn to_file(served: &Served, file: &Path, more: &[&str]) {
 async fn an_export_in_pieces_is_byte_for_byte_the_one_in_one_piece() {
     let scene = Scene::new().await;
     let served = &scene.served;
-    scene.running("Says \u{202e}\"odd\",\n=things").await;
+    scene.running("=Says \u{202e}\"odd\", things").await;
     written(served, 2_000).await;
     let up_to = multica::store::read::head(&served.app.store).await.unwrap().to_string();
     let folder = tempfile::tempdir().unwrap();
