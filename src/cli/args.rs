@@ -114,6 +114,8 @@ pub enum Verb {
     /// The profile's settings.
     #[command(subcommand)]
     Config(verb::account::ConfigVerb),
+    /// Goes through a task's exported history with the rules of this build; needs no server.
+    Replay(verb::replay::ReplayFile),
     /// Checks the log against itself and the read models against the log.
     Verify,
     /// Prints a shell's completions.

@@ -122,6 +122,7 @@ async fn dispatch(session: &Session, role: ClientRole) -> Result<(), CliError> {
         Verb::Login(args) => verb::account::login(session, args).await,
         Verb::Auth(verb) => verb::account::auth(session, verb).await,
         Verb::Config(verb) => verb::account::config(session, verb),
+        Verb::Replay(args) => verb::replay::file(session, &args),
         Verb::Verify => verb::verify::run(session).await,
         Verb::Completions { shell } => verb::manual::completions(shell),
         Verb::Man { dir } => verb::manual::man(&dir),

@@ -224,6 +224,14 @@ impl Api {
         serde_json::from_slice(bytes).map_err(|source| ClientError::Unreadable { call: name, source })
     }
 
+    /// Makes a call whose answer is a text.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn text(&self, call: Call<'_>) -> Result<String, ClientError> {
+        Ok(String::from_utf8_lossy(&self.bytes(call).await?).into_owned())
+    }
+
     async fn bytes(&self, call: Call<'_>) -> Result<Vec<u8>, ClientError> {
         let timeout = self.limits.http_timeout.duration() + call.wait;
         let (name, asked) = (call.name(), Instant::now());

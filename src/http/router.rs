@@ -8,7 +8,9 @@ use axum::routing::{delete, get, post};
 use tower_http::catch_panic::CatchPanicLayer;
 
 use super::error::ApiError;
-use super::routes::{agents, audit, daemon, directories, issues, projects, sign_in, tasks, workspaces};
+use super::routes::{
+    agents, audit, bundle, daemon, directories, issues, projects, sign_in, tasks, workspaces,
+};
 use super::{App, feed, hosts, left_out, limits, pages, position, routes};
 use crate::kernel::limits::Millis;
 
@@ -91,6 +93,7 @@ fn work() -> Router<App> {
         .route("/api/tasks/{id}/messages", get(tasks::messages))
         .route("/api/tasks/{id}/explain", get(tasks::explain))
         .route("/api/tasks/{id}/history", get(tasks::history))
+        .route("/api/tasks/{id}/bundle", get(bundle::bundle))
         .route("/api/audit", get(audit::list))
         .route("/api/audit/export", post(audit::export))
         .route("/api/audit/{position}", get(audit::show))

@@ -35,6 +35,27 @@ pub async fn entries(
     registry: &Registry,
     readings: Vec<Reading>,
 ) -> Result<Vec<Entry>, ReadModelError> {
+    told(store, registry, readings, true).await
+}
+
+/// [`entries`] that quote nothing: for what leaves the installation, where no erasure reaches it.
+///
+/// # Errors
+/// [`ReadModelError`].
+pub async fn entries_unquoted(
+    store: &Store,
+    registry: &Registry,
+    readings: Vec<Reading>,
+) -> Result<Vec<Entry>, ReadModelError> {
+    told(store, registry, readings, false).await
+}
+
+async fn told(
+    store: &Store,
+    registry: &Registry,
+    readings: Vec<Reading>,
+    quoted: bool,
+) -> Result<Vec<Entry>, ReadModelError> {
     if readings.is_empty() {
         return Ok(Vec::new());
     }
@@ -45,7 +66,10 @@ pub async fn entries(
             Reading::Damaged(row) => damaged.push(*row),
         }
     }
-    let names = Called::load(store, registry, &whole, &[]).await?;
+    let mut names = Called::load(store, registry, &whole, &[]).await?;
+    if !quoted {
+        names.contents.clear();
+    }
     let mut entries: Vec<Entry> = whole.iter().map(|event| names.entry(event)).collect();
     if !damaged.is_empty() {
         entries.extend(damaged.into_iter().map(unreadable));

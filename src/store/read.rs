@@ -96,10 +96,18 @@ pub async fn stream(store: &Store, key: StreamKey) -> Result<Vec<Envelope>, Stor
 /// # Errors
 /// [`StoreError`] when the database doesn't answer.
 pub async fn stream_readings(store: &Store, key: StreamKey) -> Result<Vec<Reading>, StoreError> {
+    Ok(stream_rows(store, key).await?.into_iter().map(Reading::from).collect())
+}
+
+/// [`stream`] as rows.
+///
+/// # Errors
+/// [`StoreError`] when the database doesn't answer.
+pub async fn stream_rows(store: &Store, key: StreamKey) -> Result<Vec<RawEvent>, StoreError> {
     let client = store.client().await?;
     let statement = client.prepare_cached(READ_STREAMS).await?;
     let rows = client.query(&statement, &[&LOG, &vec![key.id]]).await?;
-    rows.iter().map(|row| RawEvent::from_row(row).map(Reading::from)).collect()
+    rows.iter().map(RawEvent::from_row).collect()
 }
 
 /// Several whole streams at once; every key asked for is in the answer.

@@ -6,6 +6,7 @@
 
 pub mod api;
 pub mod audit;
+pub mod bundle;
 pub mod daemon;
 pub mod feed;
 pub mod problem;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
+use jiff::tz::TimeZone;
 use serde_json::Value;
 
 use super::audit_file::{ExportFile, cursor};
@@ -13,6 +14,7 @@ use crate::cli::output::{escaped, line, note, plain, read};
 use crate::cli::session::Session;
 use crate::client::api::{Call, segment};
 use crate::client::download::Download;
+use crate::kernel::moment::Moment;
 use crate::wire::audit::{AuditEntry, AuditEvent, AuditPage, EXPORT_AFTER, EXPORT_UP_TO};
 
 /// `multica audit`: lists, unless a verb says otherwise.
@@ -40,7 +42,7 @@ pub enum AuditVerb {
         position: i64,
     },
     /// Writes entries out, oldest first. That it was made is an event itself.
-    Export(Export),
+    Export(Box<Export>),
 }
 
 /// What the trail is narrowed to.
@@ -123,13 +125,19 @@ async fn query(session: &Session, filters: &Filters) -> Result<Vec<(&'static str
         ("actor", filters.actor.clone()),
         ("target", target),
         ("type", filters.kind.clone()),
-        ("since", filters.since.clone()),
-        ("until", filters.until.clone()),
+        ("since", filters.since.as_deref().map(said)),
+        ("until", filters.until.as_deref().map(said)),
         ("correlation", filters.correlation.clone()),
         ("outcome", filters.outcome.clone()),
         ("q", filters.words.clone()),
     ];
     Ok(all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect())
+}
+
+/// A time without a zone is one of this machine's; what is no moment is left for the server to name.
+fn said(text: &str) -> String {
+    let moment = text.parse::<Moment>();
+    moment.map_or_else(|_| text.to_owned(), |moment| moment.said_in(&TimeZone::system()).to_string())
 }
 
 async fn list(session: &Session, args: &AuditArgs) -> Result<(), CliError> {

@@ -121,7 +121,10 @@ pub fn cursor(line: &[u8], format: ExportFormat) -> Option<Option<String>> {
 mod tests {
     use super::*;
 
-    fn opened(format: ExportFormat, before: &[u8]) -> (Result<(Option<String>, bool), String>, Vec<u8>) {
+    /// What was found in a file, or the code of the error.
+    type Opened = Result<(Option<String>, bool), String>;
+
+    fn opened(format: ExportFormat, before: &[u8]) -> (Opened, Vec<u8>) {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("export");
         std::fs::write(&path, before).expect("written");

@@ -2,6 +2,7 @@
 
 pub mod agents;
 pub mod audit;
+pub mod bundle;
 pub mod claims;
 pub mod daemon;
 pub mod directories;

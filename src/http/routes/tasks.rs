@@ -288,7 +288,14 @@ pub async fn history(
 }
 
 /// Everything that concerns a task, in log order.
-async fn story(app: &App, workspace: WorkspaceId, loaded: Loaded<Task>) -> Result<Vec<Envelope>, ApiError> {
+///
+/// # Errors
+/// What went wrong with the database.
+pub(super) async fn story(
+    app: &App,
+    workspace: WorkspaceId,
+    loaded: Loaded<Task>,
+) -> Result<Vec<Envelope>, ApiError> {
     let id = loaded.state.id;
     let mut directories: Vec<DirectoryId> = loaded
         .events

@@ -156,6 +156,7 @@ async fn a_filter_that_can_not_be_right_is_refused_by_its_name() {
         ("type=%25".to_owned(), "type"),
         ("since=soon".to_owned(), "since"),
         ("since=-999999-01-01".to_owned(), "since"),
+        ("since=1234".to_owned(), "since"),
         ("until=2026-02-31".to_owned(), "until"),
         ("correlation=x".to_owned(), "correlation"),
         ("outcome=maybe".to_owned(), "outcome"),
@@ -196,6 +197,7 @@ async fn a_filter_that_can_not_be_right_is_refused_by_its_name() {
         format!("after={max}"),
         format!("before={max}-0-{}", Uuid::max().simple()),
         "since=9999-12-30&until=0001-01-01".to_owned(),
+        "since=-009000-01-01T00:00:00Z&until=9000%20years%20ago".to_owned(),
         "q=%00%25_%5C%27%22".to_owned(),
         "actor=daemon/%27%3B--".to_owned(),
     ] {
