@@ -96,6 +96,8 @@ pub enum Verb {
     /// Directories: who works in them and who waits.
     #[command(subcommand)]
     Directory(verb::directory::DirectoryVerb),
+    /// Who did what: events and refused commands, filtered, shown whole, exported.
+    Audit(Box<verb::audit::AuditArgs>),
     /// Everything that happens, as it happens.
     Feed(verb::task::FeedArgs),
     /// Workspaces.

@@ -104,6 +104,21 @@ pub enum CliError {
         /// The place.
         place: String,
     },
+    /// An export ended before its end; what is in the file stays.
+    #[error("the export broke off")]
+    ExportBroken {
+        /// The file, which holds whole lines up to there.
+        file: Option<PathBuf>,
+        /// Why.
+        #[source]
+        source: ClientError,
+    },
+    /// A file that an export is to go on in holds something else.
+    #[error("{file} is no export that can be gone on with")]
+    NoExport {
+        /// The file.
+        file: PathBuf,
+    },
     /// The log or a read model is not what it should be.
     #[error("the check found {findings} fault(s)")]
     NotVerified {
@@ -198,6 +213,7 @@ impl CliError {
             Self::NotSignedIn | Self::InTask { .. } | Self::NoTaskToken(_) => 3,
             Self::Config(ConfigError::ProfileInTask(_) | ConfigError::NoTaskToken(_)) => 3,
             Self::Unknown { .. } | Self::NoRuntime { .. } => 4,
+            Self::ExportBroken { .. } => 2,
             Self::Ambiguous { .. } | Self::Usage(_) => 5,
             _ => 1,
         }
@@ -224,6 +240,8 @@ impl CliError {
             Self::Over { .. } => "task_over",
             Self::Seals(_) => "seals",
             Self::NoSeals { .. } => "no_seals",
+            Self::ExportBroken { .. } => "export_broken",
+            Self::NoExport { .. } => "no_export",
             Self::NotVerified { .. } => "not_verified",
         };
         own.to_owned()
@@ -275,6 +293,15 @@ impl CliError {
             Self::NoSeals { place } => {
                 format!("Name the place where they are, or begin to keep them: `multica seal --to {place}`.")
             }
+            Self::ExportBroken { file: Some(_), .. } => {
+                "Run the same command again: it goes on after the last whole line of the file.".to_owned()
+            }
+            Self::ExportBroken { file: None, .. } => {
+                "Run it again with `--after` and the cursor of the last whole line, or with --file.".to_owned()
+            }
+            Self::NoExport { .. } => {
+                "Name another file, or the format in which that one was written.".to_owned()
+            }
             Self::NotVerified { .. } => {
                 "Keep the data as it is; each finding names where to look.".to_owned()
             }
@@ -295,6 +322,7 @@ fn client_step(error: &ClientError) -> String {
         ClientError::Unreachable { .. } => {
             "Start the server (`multica up`), or check --server-url and the network.".to_owned()
         }
+        ClientError::Silent { .. } => "Send the same request again.".to_owned(),
         ClientError::TimedOut { .. } => {
             "Try again: the same write is never done twice by a retry of the server.".to_owned()
         }

@@ -115,6 +115,7 @@ async fn dispatch(session: &Session, role: ClientRole) -> Result<(), CliError> {
         Verb::Issue(verb) => verb::issue::run(session, verb).await,
         Verb::Task(verb) => verb::task::run(session, verb).await,
         Verb::Directory(verb) => verb::directory::run(session, verb).await,
+        Verb::Audit(args) => verb::audit::run(session, *args).await,
         Verb::Feed(args) => verb::task::feed(session, args).await,
         Verb::Workspace(verb) => verb::account::workspace(session, verb).await,
         Verb::Token(verb) => verb::account::token(session, verb).await,

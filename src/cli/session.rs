@@ -145,6 +145,12 @@ impl Session {
         pick(read::<Vec<Agent>>(&answer)?, reference)
     }
 
+    /// A directory by id, by a part of its id, by its label or by its path.
+    pub async fn directory(&self, reference: &str) -> Result<Directory, CliError> {
+        let answer = self.get("/api/directories").await?;
+        pick(read::<Vec<Directory>>(&answer["directories"])?, reference)
+    }
+
     /// An agent by id, by a part of its id, or by its name.
     pub async fn agent(&self, reference: &str) -> Result<Agent, CliError> {
         let answer = self.get("/api/agents").await?;

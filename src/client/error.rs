@@ -58,6 +58,12 @@ pub enum ClientError {
         #[source]
         source: serde_json::Error,
     },
+    /// A long answer began and went no further.
+    #[error("the server at {base} broke off its answer")]
+    Silent {
+        /// The server.
+        base: String,
+    },
     /// The token has characters that no header can hold.
     #[error("the token can't be sent in a header")]
     BadToken,
@@ -143,7 +149,7 @@ impl ClientError {
     #[must_use]
     pub fn is_transient(&self) -> bool {
         match self {
-            Self::Unreachable { .. } | Self::TimedOut { .. } => true,
+            Self::Unreachable { .. } | Self::TimedOut { .. } | Self::Silent { .. } => true,
             // `contended`: nothing was decided, others were faster again and again.
             Self::Refused(refused) => {
                 refused.status >= 500

@@ -8,6 +8,7 @@
 
 pub mod api;
 pub mod config;
+pub mod download;
 pub mod error;
 pub mod feed;
 pub mod http;

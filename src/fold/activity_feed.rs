@@ -63,6 +63,15 @@ fn subject_key(stream: Uuid) -> String {
     format!("subject/{stream}")
 }
 
+/// The keys of the subjects that an event's own subject is made from.
+pub(super) fn subject_keys(event: &Envelope) -> Vec<String> {
+    let mut keys = vec![subject_key(event.stream.id)];
+    if let Event::Directory(happened) = &event.event {
+        keys.push(subject_key(happened.task().0));
+    }
+    keys
+}
+
 impl ReadModel for ActivityFeed {
     fn name(&self) -> &'static str {
         NAME
@@ -77,10 +86,8 @@ impl ReadModel for ActivityFeed {
     }
 
     fn touches(&self, event: &Envelope) -> Vec<String> {
-        let mut keys = vec![key(event.position.unwrap_or_default()), subject_key(event.stream.id)];
-        if let Event::Directory(happened) = &event.event {
-            keys.push(subject_key(happened.task().0));
-        }
+        let mut keys = vec![key(event.position.unwrap_or_default())];
+        keys.extend(subject_keys(event));
         keys
     }
 
@@ -89,7 +96,7 @@ impl ReadModel for ActivityFeed {
         let poison = |reason: String| FoldError { read_model: NAME, key: key.clone(), reason };
         let position = event.position.ok_or_else(|| poison("the event has no position".to_owned()))?;
         let event_type = codec::event_type(&event.event).map_err(|error| poison(error.to_string()))?;
-        let subject = self.subject(rows, event)?;
+        let subject = subject(NAME, rows, event)?;
         let entry = EntryRow {
             event_position: position,
             event_type,
@@ -102,30 +109,33 @@ impl ReadModel for ActivityFeed {
     }
 }
 
-impl ActivityFeed {
-    fn subject(&self, rows: &mut Rows, event: &Envelope) -> Result<SubjectRow, FoldError> {
-        let own = subject_key(event.stream.id);
-        let known: Option<SubjectRow> = rows.get(NAME, &own)?;
-        let mut subject = known.clone().unwrap_or_default();
-        match &event.event {
-            Event::Operation(_) | Event::Workspace(_) => {}
-            Event::Project(_) => subject.project = Some(ProjectId(event.stream.id)),
-            Event::Issue(e) => of_issue(&mut subject, IssueId(event.stream.id), e),
-            Event::Agent(_) => subject.agent = Some(AgentId(event.stream.id)),
-            Event::Daemon(DaemonEvent::Registered(e)) => subject.daemon = Some(e.daemon.clone()),
-            Event::Daemon(_) => {}
-            Event::Task(e) => of_task(&mut subject, TaskId(event.stream.id), e),
-            Event::Directory(e) => {
-                subject = rows.get(NAME, &subject_key(e.task().0))?.unwrap_or_default();
-                subject.directory = Some(DirectoryId(event.stream.id));
-            }
+/// What an event is about; remembers what later events of its stream are about.
+pub(super) fn subject(
+    read_model: &'static str,
+    rows: &mut Rows,
+    event: &Envelope,
+) -> Result<SubjectRow, FoldError> {
+    let own = subject_key(event.stream.id);
+    let known: Option<SubjectRow> = rows.get(read_model, &own)?;
+    let mut subject = known.clone().unwrap_or_default();
+    match &event.event {
+        Event::Operation(_) | Event::Workspace(_) => {}
+        Event::Project(_) => subject.project = Some(ProjectId(event.stream.id)),
+        Event::Issue(e) => of_issue(&mut subject, IssueId(event.stream.id), e),
+        Event::Agent(_) => subject.agent = Some(AgentId(event.stream.id)),
+        Event::Daemon(DaemonEvent::Registered(e)) => subject.daemon = Some(e.daemon.clone()),
+        Event::Daemon(_) => {}
+        Event::Task(e) => of_task(&mut subject, TaskId(event.stream.id), e),
+        Event::Directory(e) => {
+            subject = rows.get(read_model, &subject_key(e.task().0))?.unwrap_or_default();
+            subject.directory = Some(DirectoryId(event.stream.id));
         }
-        let remembered = matches!(event.event, Event::Issue(_) | Event::Daemon(_) | Event::Task(_));
-        if remembered && known.as_ref() != Some(&subject) {
-            rows.put(NAME, &own, event.workspace, &subject)?;
-        }
-        Ok(with_actor(subject, event))
     }
+    let remembered = matches!(event.event, Event::Issue(_) | Event::Daemon(_) | Event::Task(_));
+    if remembered && known.as_ref() != Some(&subject) {
+        rows.put(read_model, &own, event.workspace, &subject)?;
+    }
+    Ok(with_actor(subject, event))
 }
 
 /// What an agent does in a task of its own is about that agent too.

@@ -1,10 +1,15 @@
 //! Read model `audit_trail`: who did what, by which way, as part of which intent.
 //!
-//! Rows: `event/<position, 19 digits>`, an [`AuditRow`].
+//! Rows: `event/<position, 19 digits>`, an [`AuditRow`]; `subject/<stream id>`, a [`SubjectRow`] that knows
+//! what a task or an issue belongs to. Sentences and texts are read from the log and from contents when they
+//! are asked for: an erased text is gone from the trail at once.
+//!
+//! Not here: refused commands, which are no events (`store::refused`).
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::activity_feed::{SubjectRow, subject, subject_keys};
 use super::{FoldError, Mode, ReadModel, Rows};
 use crate::domain::{Actor, Envelope, Family, codec};
 use crate::kernel::ids::{CommandId, CorrelationId, EventId};
@@ -37,6 +42,8 @@ pub struct AuditRow {
     pub causation: Option<i64>,
     /// The actor's clock, microseconds since 1970.
     pub occurred_at: i64,
+    /// What it is about.
+    pub subject: SubjectRow,
 }
 
 fn key(position: i64) -> String {
@@ -49,7 +56,7 @@ impl ReadModel for AuditTrail {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn mode(&self) -> Mode {
@@ -57,14 +64,17 @@ impl ReadModel for AuditTrail {
     }
 
     fn touches(&self, event: &Envelope) -> Vec<String> {
-        vec![key(event.position.unwrap_or_default())]
+        let mut keys = vec![key(event.position.unwrap_or_default())];
+        keys.extend(subject_keys(event));
+        keys
     }
 
     fn apply(&self, rows: &mut Rows, event: &Envelope) -> Result<(), FoldError> {
         let key = key(event.position.unwrap_or_default());
         let poison = |reason: String| FoldError { read_model: NAME, key: key.clone(), reason };
+        let position = event.position.ok_or_else(|| poison("the event has no position".to_owned()))?;
         let row = AuditRow {
-            event_position: event.position.ok_or_else(|| poison("the event has no position".to_owned()))?,
+            event_position: position,
             event_id: event.event_id,
             event_type: codec::event_type(&event.event).map_err(|error| poison(error.to_string()))?,
             family: event.stream.family,
@@ -74,6 +84,7 @@ impl ReadModel for AuditTrail {
             correlation: event.correlation,
             causation: event.causation,
             occurred_at: event.occurred_at.as_microsecond(),
+            subject: subject(NAME, rows, event)?,
         };
         rows.put(NAME, &key, event.workspace, &row)
     }

@@ -35,7 +35,7 @@ pub async fn of(app: &App, who: &Identity, id: TaskId) -> Result<api::Explanatio
     };
     let mut events = loaded.events.clone();
     events.extend(directory.iter().flat_map(|directory| directory.events.iter().cloned()));
-    let names = Called::load(&app.store, &app.registry, &events).await?;
+    let names = Called::load(&app.store, &app.registry, &events, &[]).await?;
     let failed = state.status() == Status::Failed;
     let detail = if failed { last_word(app, &loaded).await? } else { None };
     let since = since(&loaded, directory.as_ref());

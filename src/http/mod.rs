@@ -7,10 +7,12 @@
 //! Not here: rules (`app`, `domain`), reads (`readmodel`), pages (`web`).
 
 pub mod assign;
+pub mod audit;
 pub mod auth;
 pub mod body;
 pub mod error;
 pub mod explain;
+pub mod export;
 pub mod feed;
 pub mod hosts;
 pub mod idempotency;

@@ -9,7 +9,8 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use super::error::ApiError;
 use super::routes::{
-    agents, bundle, daemon, directories, issues, projects, sign_in, stranded, tasks, verify, workspaces,
+    agents, audit, bundle, daemon, directories, issues, projects, sign_in, stranded, tasks, verify,
+    workspaces,
 };
 use super::{App, feed, hosts, left_out, limits, pages, position, routes};
 use crate::kernel::limits::Millis;
@@ -97,6 +98,9 @@ fn work() -> Router<App> {
         .route("/api/tasks/{id}/explain", get(tasks::explain))
         .route("/api/tasks/{id}/history", get(tasks::history))
         .route("/api/tasks/{id}/bundle", get(bundle::bundle))
+        .route("/api/audit", get(audit::list))
+        .route("/api/audit/export", post(audit::export))
+        .route("/api/audit/{position}", get(audit::show))
         .route("/api/directories", get(directories::list))
         .route("/api/directories/{id}", get(directories::get))
         .route("/api/runtimes", get(agents::runtimes))

@@ -243,6 +243,14 @@ pub struct Limits {
     pub list_usual: u32,
     /// Entries of a list at most.
     pub list_most: u32,
+    /// Entries on one page of the audit trail, where the caller names no number.
+    pub audit_usual: u32,
+    /// Entries of the audit trail that are read at once by a text search or an export: memory stays flat.
+    pub audit_window: i64,
+    /// So many of those one text search looks through before it says how far back it got.
+    pub audit_windows: u32,
+    /// Longest text that the audit trail is searched for, bytes.
+    pub audit_words_bytes: usize,
     /// Transcript messages in one answer.
     pub transcript_page: i64,
     /// Entries on one page of the feed.
@@ -365,6 +373,10 @@ impl Default for Limits {
             title_characters: 500,
             list_usual: 200,
             list_most: 1_000,
+            audit_usual: 50,
+            audit_window: 500,
+            audit_windows: 10,
+            audit_words_bytes: 1_024,
             transcript_page: 10_000,
             page_entries: 100,
             page_messages: 500,

@@ -13,7 +13,7 @@ use crate::domain::directory::DirectoryEvent;
 use crate::domain::issue::IssueEvent;
 use crate::domain::sentence::{self, Names};
 use crate::domain::task::{TaskEvent, Trigger};
-use crate::domain::{ActorKind, ContentRef, Envelope, Event, Family, Via, codec};
+use crate::domain::{Actor, ActorKind, ContentRef, Envelope, Event, Family, StreamKey, Via, codec};
 use crate::fold::directory_queue::{self, DirectoryRow};
 use crate::fold::issue_board::{self, IssueRow};
 use crate::fold::project_resources::{self, ProjectRow};
@@ -22,6 +22,7 @@ use crate::kernel::ids::{
     AgentId, ContentId, DirectoryId, IssueId, ProjectId, RuntimeId, StreamId, TaskId, UserId, WorkspaceId,
 };
 use crate::store::raw::{RawEvent, Reading};
+use crate::store::refused::Refused;
 use crate::store::{Store, read};
 use crate::wire::feed::{ActorName, Entry, Link, StreamName};
 
@@ -65,7 +66,7 @@ async fn told(
             Reading::Damaged(row) => damaged.push(*row),
         }
     }
-    let mut names = Called::load(store, registry, &whole).await?;
+    let mut names = Called::load(store, registry, &whole, &[]).await?;
     if !quoted {
         names.contents.clear();
     }
@@ -79,7 +80,8 @@ async fn told(
 }
 
 /// What can be told of an event that can't be read: all that its row says beside the damage.
-fn unreadable(row: RawEvent) -> Entry {
+#[must_use]
+pub fn unreadable(row: RawEvent) -> Entry {
     Entry {
         position: row.seq,
         text: "did something that can't be read: the log is damaged here, see `multica verify`".to_owned(),
@@ -143,7 +145,7 @@ impl Names for Called {
 }
 
 impl Called {
-    /// Loads the names of all that the events speak of.
+    /// Loads the names of all that the events speak of, and of what lies in further streams.
     ///
     /// # Errors
     /// [`ReadModelError`].
@@ -151,16 +153,18 @@ impl Called {
         store: &Store,
         registry: &Registry,
         events: &[Envelope],
+        further: &[StreamKey],
     ) -> Result<Self, ReadModelError> {
         let mut names = Self::default();
-        let mut tasks: BTreeSet<TaskId> = BTreeSet::new();
+        let mut tasks: BTreeSet<TaskId> =
+            further.iter().filter(|key| key.family == Family::Task).map(|key| TaskId(key.id)).collect();
         for event in events {
             tasks.extend(tasks_of(event));
         }
         for found in task_status::of_ids(store, registry, tasks).await? {
             names.tasks.insert(found.row.id, found.row);
         }
-        names.load_work(store, registry, events).await?;
+        names.load_work(store, registry, events, further).await?;
         let workspaces: BTreeSet<WorkspaceId> = events.iter().map(|event| event.workspace).collect();
         for workspace in workspaces {
             names.load_workspace(store, registry, workspace).await?;
@@ -178,9 +182,11 @@ impl Called {
         store: &Store,
         registry: &Registry,
         events: &[Envelope],
+        further: &[StreamKey],
     ) -> Result<(), ReadModelError> {
         let of = |family: Family| {
-            events.iter().filter(move |event| event.stream.family == family).map(|event| event.stream.id)
+            let streams = events.iter().map(|event| event.stream).chain(further.iter().copied());
+            streams.filter(move |key| key.family == family).map(|key| key.id)
         };
         let mut issues: BTreeSet<IssueId> = of(Family::Issue).map(IssueId).collect();
         issues.extend(self.tasks.values().map(|task| task.issue));
@@ -210,7 +216,11 @@ impl Called {
         Ok(())
     }
 
-    async fn load_workspace(
+    /// Loads what people, agents and machines of a workspace are called.
+    ///
+    /// # Errors
+    /// [`ReadModelError`].
+    pub async fn load_workspace(
         &mut self,
         store: &Store,
         registry: &Registry,
@@ -234,15 +244,65 @@ impl Called {
         Ok(())
     }
 
-    fn entry(&self, event: &Envelope) -> Entry {
+    /// An actor by its kind and what it is called; none for what isn't known.
+    #[must_use]
+    pub fn actor_called(&self, name: &str) -> Option<(ActorKind, String)> {
+        let same = |called: &String| called.to_lowercase() == name.to_lowercase();
+        let member = self.members.iter().find(|(_, called)| same(called));
+        let agent = self.agents.iter().find(|(_, called)| same(called));
+        let daemon = self.daemons.iter().find(|(_, called)| same(called));
+        member
+            .map(|(id, _)| (ActorKind::Member, id.to_string()))
+            .or_else(|| agent.map(|(id, _)| (ActorKind::Agent, id.to_string())))
+            .or_else(|| daemon.map(|(id, _)| (ActorKind::Daemon, id.clone())))
+    }
+
+    /// The short texts that an event refers to.
+    pub fn texts(&self, event: &Envelope) -> impl Iterator<Item = &str> {
+        let mut ids = Vec::new();
+        contents_of(event, &mut ids);
+        ids.into_iter().filter_map(|id| self.contents.get(&id).map(String::as_str))
+    }
+
+    fn actor(&self, actor: &Actor) -> ActorName {
+        ActorName {
+            kind: kind(actor.kind).to_owned(),
+            id: actor.id.clone(),
+            name: sentence::actor_name(actor, self),
+            via: via(actor.via).to_owned(),
+        }
+    }
+
+    /// A refused command as an entry: its type is what was asked for, its position the head then.
+    #[must_use]
+    pub fn refused(&self, workspace: WorkspaceId, refused: &Refused) -> Entry {
+        let about = &refused.about;
+        let sentence = sentence::refused(&refused.actor, &refused.kind, about, &refused.refusal, self);
+        let stream = sentence::subject(&refused.kind, about).or_else(|| about.first().copied());
+        let at = micros(Some(refused.recorded_at));
+        Entry {
+            position: refused.position,
+            text: sentence.text,
+            event_type: refused.kind.clone(),
+            workspace: workspace.to_string(),
+            stream: StreamName {
+                kind: stream.map(|key| key.family.name().to_owned()).unwrap_or_default(),
+                id: stream.map(|key| key.id.to_string()).unwrap_or_default(),
+            },
+            actor: self.actor(&refused.actor),
+            occurred_at: at.clone(),
+            recorded_at: at,
+            links: linked(sentence.links),
+        }
+    }
+
+    /// An event as an entry.
+    #[must_use]
+    pub fn entry(&self, event: &Envelope) -> Entry {
         let sentence = sentence::render(event, self);
         let event_type =
             codec::event_type(&event.event).unwrap_or_else(|_| event.stream.family.name().to_owned());
-        let mut links: Vec<Link> = sentence
-            .links
-            .into_iter()
-            .map(|link| Link { rel: link.rel.to_owned(), id: link.id, label: link.label })
-            .collect();
+        let mut links = linked(sentence.links);
         self.further_links(event, &mut links);
         Entry {
             position: event.position.unwrap_or_default(),
@@ -253,12 +313,7 @@ impl Called {
                 kind: event.stream.family.name().to_owned(),
                 id: event.stream.id.to_string(),
             },
-            actor: ActorName {
-                kind: kind(event.actor.kind).to_owned(),
-                id: event.actor.id.clone(),
-                name: sentence::actor_name(event, self),
-                via: via(event.actor.via).to_owned(),
-            },
+            actor: self.actor(&event.actor),
             occurred_at: micros(Some(event.occurred_at)),
             recorded_at: micros(event.recorded_at),
             links,
@@ -284,6 +339,10 @@ impl Called {
             add("project", project.to_string(), self.project(project));
         }
     }
+}
+
+fn linked(links: Vec<sentence::Link>) -> Vec<Link> {
+    links.into_iter().map(|link| Link { rel: link.rel.to_owned(), id: link.id, label: link.label }).collect()
 }
 
 fn micros(at: Option<jiff::Timestamp>) -> String {

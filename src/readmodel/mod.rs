@@ -9,6 +9,7 @@
 pub mod access;
 pub mod activity;
 pub mod agent_roster;
+pub mod audit_trail;
 pub mod counters;
 pub mod daemon_orders;
 pub mod directory_queue;

@@ -147,7 +147,11 @@ async fn reach(
     }
 }
 
-async fn shown(store: &Store, registered: &Registered) -> Result<i64, ReadModelError> {
+/// The last position that the read model shows; for an inline one, the head.
+///
+/// # Errors
+/// [`ReadModelError`].
+pub async fn shown(store: &Store, registered: &Registered) -> Result<i64, ReadModelError> {
     if registered.model().mode() == Mode::Inline {
         return Ok(read::head(store).await?);
     }

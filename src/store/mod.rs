@@ -17,6 +17,7 @@ pub mod migrate;
 mod pool;
 pub mod raw;
 pub mod read;
+pub mod refused;
 pub mod reservations;
 pub mod secrets;
 mod shortage;

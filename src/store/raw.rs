@@ -231,6 +231,17 @@ pub fn block_hash(prev: &[u8], first: i64, recorded_at: Timestamp, leaves: &[[u8
     hasher.finalize().into()
 }
 
+/// The actor of a row with the three columns of one.
+pub(super) fn actor_of(row: &tokio_postgres::Row, position: i64) -> Result<Actor, StoreError> {
+    let (kind, via): (&str, &str) = (row.try_get("actor_type")?, row.try_get("actor_via")?);
+    let strange = |column, value: &str| Corruption::Word { position, column, value: value.to_owned() };
+    Ok(Actor {
+        kind: from_word(kind).ok_or_else(|| strange("actor_type", kind))?,
+        id: row.try_get("actor_id")?,
+        via: from_word(via).ok_or_else(|| strange("actor_via", via))?,
+    })
+}
+
 /// A unit variant's name, as serde writes it.
 pub(super) fn word(value: impl Serialize) -> String {
     match serde_json::to_value(value) {

@@ -228,6 +228,22 @@ pub async fn results(store: &Store, ids: &[CommandId]) -> Result<Vec<StoredResul
         .collect()
 }
 
+/// Events by position, as rows and in order; one that isn't there is missing in the answer.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn at_positions(store: &Store, positions: &[i64]) -> Result<Vec<RawEvent>, StoreError> {
+    if positions.is_empty() {
+        return Ok(Vec::new());
+    }
+    let client = store.client().await?;
+    let statement = client.prepare_cached(include_str!("sql/read_positions.sql")).await?;
+    let rows = client.query(&statement, &[&LOG, &positions]).await?;
+    let mut events: Vec<RawEvent> = rows.iter().map(RawEvent::from_row).collect::<Result<_, _>>()?;
+    events.sort_by_key(|event| event.seq);
+    Ok(events)
+}
+
 /// Everything that followed from one intent, in order.
 ///
 /// # Errors

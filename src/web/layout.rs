@@ -6,8 +6,13 @@ use maud::{DOCTYPE, Markup, html};
 
 use super::view::Frame;
 
-const PAGES: [(&str, &str); 4] =
-    [("/", "Feed"), ("/tasks", "Tasks"), ("/directories", "Directories"), ("/projects", "Projects")];
+const PAGES: [(&str, &str); 5] = [
+    ("/", "Feed"),
+    ("/tasks", "Tasks"),
+    ("/directories", "Directories"),
+    ("/projects", "Projects"),
+    ("/audit", "Audit"),
+];
 
 /// A whole page: `script` is the module that makes it live.
 #[must_use]

@@ -7,6 +7,7 @@
 //! Not here: where facts come from and who may see them (`http`).
 
 pub mod assets;
+pub mod audit;
 pub mod directories;
 pub mod feed;
 pub mod layout;

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use crate::wire::audit::AuditPage;
 use crate::wire::feed::Entry;
 
 /// What surrounds every page.
@@ -174,4 +175,17 @@ pub struct ResourceRow {
     pub machine: Option<String>,
     /// Whether a machine looked at it.
     pub verified: bool,
+}
+
+/// The audit trail as it is asked for and answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditView {
+    /// The filters as they were typed: name and value, those that say something.
+    pub filters: Vec<(String, String)>,
+    /// The page.
+    pub page: AuditPage,
+    /// Whether there may be newer entries than these.
+    pub newer: bool,
+    /// Why the filters can't be answered: the sentence and what helps.
+    pub problem: Option<(String, String)>,
 }

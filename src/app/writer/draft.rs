@@ -120,7 +120,7 @@ impl Draft {
             Err(Halt::Need(need)) => return Err(Left::Needs(need)),
             Err(Halt::Corrupt(what)) => return Err(Left::Failed(AppError::Corrupt { what })),
             Err(Halt::Refused(refusal)) => {
-                let result = serde_json::to_value(&refusal).unwrap_or_default();
+                let result = refused(submission, &refusal, &seen);
                 self.batch.commands.push(command(submission, true, 0, 0, result));
                 self.note_seen(&seen);
                 return Ok((Entry::Refused(refusal), seen));
@@ -314,6 +314,18 @@ fn encode(
             Ok(RawEvent::new(envelope, encoded, meta))
         })
         .collect()
+}
+
+/// A refusal as it is stored: with the intent and the streams that were looked at, by which the audit trail
+/// finds it.
+fn refused(submission: &Submission, refusal: &Refusal, seen: &BTreeSet<StreamKey>) -> Value {
+    let mut result = serde_json::to_value(refusal).unwrap_or_default();
+    let about: Vec<String> = seen.iter().map(|key| format!("{}/{}", key.family.name(), key.id)).collect();
+    if let Some(members) = result.as_object_mut() {
+        members.insert("about".to_owned(), about.into());
+        members.insert("correlation".to_owned(), submission.correlation.0.to_string().into());
+    }
+    result
 }
 
 fn command(submission: &Submission, refused: bool, last: i32, events: i32, result: Value) -> CommandRow {

@@ -2,6 +2,8 @@
 
 pub mod account;
 pub mod agent;
+pub mod audit;
+mod audit_file;
 pub mod daemon;
 pub mod directory;
 pub mod issue;

@@ -1,6 +1,6 @@
 //! What can be recorded of the installation.
 
-use super::event::{EventSkipped, ReadModelRebuilt, Sealed, Started, Verified};
+use super::event::{EventSkipped, ExportMade, ReadModelRebuilt, Sealed, Started, Verified};
 
 /// A command on the installation's stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,4 +15,6 @@ pub enum OperationCommand {
     RecordVerified(Verified),
     /// The log was sealed.
     RecordSealed(Sealed),
+    /// A part of the audit trail is to be given out.
+    RecordExport(ExportMade),
 }

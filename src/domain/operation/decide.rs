@@ -20,12 +20,14 @@ pub fn decide(operation: Option<&Operation>, command: OperationCommand) -> Decis
             OperationCommand::RecordRebuild(_)
             | OperationCommand::RecordSkip(_)
             | OperationCommand::RecordVerified(_)
-            | OperationCommand::RecordSealed(_),
+            | OperationCommand::RecordSealed(_)
+            | OperationCommand::RecordExport(_),
         ) => Err(Refusal::not_found("installation")),
         (Some(_), OperationCommand::RecordRebuild(e)) => Ok(vec![OperationEvent::ReadModelRebuilt(e)]),
         (Some(operation), OperationCommand::RecordSkip(e)) => Ok(skip(operation, e)),
         (Some(_), OperationCommand::RecordVerified(e)) => Ok(vec![OperationEvent::Verified(e)]),
         (Some(_), OperationCommand::RecordSealed(e)) => Ok(vec![OperationEvent::Sealed(e)]),
+        (Some(_), OperationCommand::RecordExport(e)) => Ok(vec![OperationEvent::ExportMade(e)]),
     }
 }
 

@@ -1,5 +1,7 @@
 //! What can happen to the installation.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 /// What happened to the installation.
@@ -17,6 +19,8 @@ pub enum OperationEvent {
     Verified(Verified),
     /// The log was sealed: the hash of its last block lies outside the database.
     Sealed(Sealed),
+    /// A part of the audit trail was given out.
+    ExportMade(ExportMade),
 }
 
 /// See [`OperationEvent::Started`].
@@ -94,4 +98,21 @@ pub enum SealPlaceKind {
     File,
     /// A tag in a Git repository.
     Git,
+}
+
+/// See [`OperationEvent::ExportMade`]. It is recorded before the first entry leaves: an export that breaks off
+/// was made too.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ExportMade {
+    /// `jsonl` or `csv`.
+    pub format: String,
+    /// The place after which it begins: a position, or a refused command's behind one.
+    pub after: String,
+    /// The last position in it.
+    pub up_to: i64,
+    /// What it was narrowed to, by the name of the filter, ids instead of names.
+    pub filters: BTreeMap<String, String>,
+    /// Whether only entries with certain words were wanted; which ones isn't kept.
+    pub searched: bool,
 }

@@ -53,6 +53,7 @@ pub fn evolve(operation: Option<Operation>, event: &OperationEvent) -> Option<Op
             operation.findings.clone_from(&e.findings);
         }
         OperationEvent::Sealed(e) => operation.sealed_up_to = operation.sealed_up_to.max(e.up_to),
+        OperationEvent::ExportMade(_) => operation.exports += 1,
     }
     Some(operation)
 }

@@ -21,4 +21,6 @@ pub struct Operation {
     pub findings: Vec<String>,
     /// The last position that was sealed.
     pub sealed_up_to: i64,
+    /// How often a part of the audit trail was given out.
+    pub exports: u64,
 }

@@ -39,6 +39,16 @@ fn sealed(up_to: i64) -> Sealed {
     Sealed { up_to, block: "ab".repeat(32), place: SealPlaceKind::File }
 }
 
+fn export() -> ExportMade {
+    ExportMade {
+        format: "jsonl".to_owned(),
+        after: "0".to_owned(),
+        up_to: 12,
+        filters: [("type".to_owned(), "task.*".to_owned())].into(),
+        searched: false,
+    }
+}
+
 /// One of each event.
 pub(crate) fn samples() -> Vec<OperationEvent> {
     vec![
@@ -52,6 +62,7 @@ pub(crate) fn samples() -> Vec<OperationEvent> {
         OperationEvent::EventSkipped(skipped()),
         OperationEvent::Verified(verified()),
         OperationEvent::Sealed(sealed(12)),
+        OperationEvent::ExportMade(export()),
     ]
 }
 
@@ -97,4 +108,12 @@ fn a_seal_is_recorded_and_the_furthest_is_remembered() {
         .then([OperationEvent::Sealed(sealed(7))]);
     assert_eq!(state.sealed_up_to, 12);
     given([]).when(OperationCommand::RecordSealed(sealed(7))).then_refused("not_found");
+}
+
+#[test]
+fn an_export_is_recorded_each_time() {
+    let again = || OperationCommand::RecordExport(export());
+    let state = given(samples()).when(again()).then([OperationEvent::ExportMade(export())]);
+    assert_eq!(state.exports, 2);
+    given([]).when(again()).then_refused("not_found");
 }

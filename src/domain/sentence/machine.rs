@@ -8,7 +8,7 @@ use crate::domain::directory::DirectoryEvent;
 use crate::domain::operation::{OperationEvent, SealPlaceKind};
 use crate::kernel::ids::DirectoryId;
 
-pub(super) fn operation(event: &OperationEvent) -> String {
+pub(super) fn operation(actor: &str, event: &OperationEvent) -> String {
     match event {
         OperationEvent::Started(e) => format!("a server of version {} started", e.version),
         OperationEvent::ReadModelRebuilt(e) => {
@@ -37,6 +37,14 @@ pub(super) fn operation(event: &OperationEvent) -> String {
                 SealPlaceKind::Git => "a Git repository",
             };
             format!("the log was sealed at position {} in {place}", e.up_to)
+        }
+        OperationEvent::ExportMade(e) => {
+            let mut by: Vec<&str> = e.filters.keys().map(String::as_str).collect();
+            if e.searched {
+                by.push("words");
+            }
+            let narrowed = if by.is_empty() { String::new() } else { format!(", filtered by {}", list(&by)) };
+            format!("{actor} exported the audit trail up to position {} as {}{narrowed}", e.up_to, e.format)
         }
     }
 }

@@ -10,7 +10,7 @@
 
 use uuid::Uuid;
 
-use crate::domain::{ActorKind, ContentRef, Envelope, Event};
+use crate::domain::{Actor, ActorKind, ContentRef, Envelope, Event, Family, Refusal, StreamKey};
 use crate::kernel::ids::{AgentId, ContentId, DirectoryId, IssueId, ProjectId, TaskId, UserId};
 
 mod machine;
@@ -101,9 +101,9 @@ pub struct Sentence {
 #[must_use]
 pub fn render(envelope: &Envelope, names: &dyn Names) -> Sentence {
     let mut writer = Writer { names, links: Vec::new() };
-    let actor = writer.actor(envelope);
+    let actor = writer.actor(&envelope.actor);
     let text = match &envelope.event {
-        Event::Operation(event) => machine::operation(event),
+        Event::Operation(event) => machine::operation(&actor, event),
         Event::Workspace(event) => work::workspace(&mut writer, &actor, event),
         Event::Project(event) => work::project(&mut writer, &actor, ProjectId(envelope.stream.id), event),
         Event::Issue(event) => work::issue(&mut writer, &actor, IssueId(envelope.stream.id), event),
@@ -119,8 +119,42 @@ pub fn render(envelope: &Envelope, names: &dyn Names) -> Sentence {
 
 /// The name of an event's actor, as the sentences use it.
 #[must_use]
-pub fn actor_name(envelope: &Envelope, names: &dyn Names) -> String {
-    Writer { names, links: Vec::new() }.actor(envelope)
+pub fn actor_name(actor: &Actor, names: &dyn Names) -> String {
+    Writer { names, links: Vec::new() }.actor(actor)
+}
+
+/// Makes the sentence of a command that a rule refused: `kind` is what was asked for, `about` the streams that
+/// the rule looked at.
+#[must_use]
+pub fn refused(
+    actor: &Actor,
+    kind: &str,
+    about: &[StreamKey],
+    refusal: &Refusal,
+    names: &dyn Names,
+) -> Sentence {
+    let mut writer = Writer { names, links: Vec::new() };
+    let actor = writer.actor(actor);
+    let on = subject(kind, about).and_then(|key| writer.thing(key));
+    for other in about {
+        writer.thing(*other);
+    }
+    let on = on.map(|on| format!(" on {on}")).unwrap_or_default();
+    let text = format!("{actor} asked for {kind}{on} and was refused: {}", refusal.sentence);
+    Sentence { text, links: writer.links }
+}
+
+/// The stream that a command of that kind was for, among those that its rule looked at: the others only had
+/// a say.
+#[must_use]
+pub fn subject(kind: &str, about: &[StreamKey]) -> Option<StreamKey> {
+    let head = kind.split('.').next().unwrap_or_default();
+    let family = match head {
+        "resource" => Family::Project,
+        "token" | "member" => Family::Workspace,
+        _ => Family::from_name(head)?,
+    };
+    about.iter().copied().find(|key| key.family == family)
 }
 
 /// `1st`, `2nd`, `3rd`, `11th`.
@@ -155,9 +189,25 @@ impl Writer<'_> {
         label
     }
 
-    fn actor(&mut self, envelope: &Envelope) -> String {
-        let id = &envelope.actor.id;
-        match envelope.actor.kind {
+    /// What a stream is about, where that has a name.
+    fn thing(&mut self, key: StreamKey) -> Option<String> {
+        match key.family {
+            Family::Task => Some(self.task(TaskId(key.id))),
+            Family::Issue => {
+                let id = IssueId(key.id);
+                Some(self.link("issue", id.to_string(), self.names.issue(id)))
+            }
+            Family::Project => Some(self.project(ProjectId(key.id))),
+            Family::Agent => Some(self.agent(AgentId(key.id))),
+            Family::Directory => Some(self.directory(DirectoryId(key.id), None)),
+            Family::Daemon => self.names.machine(key.id),
+            Family::Operation | Family::Workspace => None,
+        }
+    }
+
+    fn actor(&mut self, actor: &Actor) -> String {
+        let id = &actor.id;
+        match actor.kind {
             ActorKind::Member => match id.parse() {
                 Ok(user) => self.member(user),
                 Err(_) => "a member".to_owned(),

@@ -3,6 +3,7 @@
 //! Invariants: a page shows what the API would have told the same person; whoever isn't signed in gets
 //! the sign-in page; errors are pages too, with the API's sentence and next step.
 
+mod audit;
 mod facts;
 
 use std::collections::BTreeMap;
@@ -40,6 +41,8 @@ pub fn routes() -> Router<App> {
         .route("/tasks/{id}/cancel", post(cancel))
         .route("/directories", get(directories_page))
         .route("/projects", get(projects_page))
+        .route("/audit", get(audit::page))
+        .route("/audit/export", post(audit::export))
         .route("/assets/{name}", get(asset))
         // Asked for by browsers that show something else than a page of ours.
         .route("/favicon.ico", get(icon))

@@ -1,6 +1,7 @@
 //! The routes, one file for each thing.
 
 pub mod agents;
+pub mod audit;
 pub mod bundle;
 pub mod claims;
 pub mod daemon;

@@ -92,6 +92,46 @@ async fn picture(browser: &Client, name: &str) {
     fs::write(format!("{folder}/{name}.png"), bytes).unwrap();
 }
 
+/// The audit trail: narrowed by its form, an entry opened, an intent followed, a wrong filter told, an export
+/// made, and nothing wider than a phone.
+async fn the_trail(browser: &Client, base: &str, task: &str) {
+    let click = |css: &'static str| async move {
+        browser.find(Locator::Css(css)).await.unwrap().click().await.unwrap();
+    };
+    browser.goto(&format!("{base}/audit")).await.unwrap();
+    seen(browser, "header.bar a[aria-current]", "Audit").await;
+    browser.find(Locator::Css("input[name=target]")).await.unwrap().send_keys(task).await.unwrap();
+    browser.find(Locator::Css("input[name=type]")).await.unwrap().send_keys("task.*").await.unwrap();
+    click("form.filters button").await;
+    seen(browser, "ol.audit", "completed").await;
+    assert!(browser.current_url().await.unwrap().query().unwrap().contains("type=task."));
+    click("ol.audit details summary").await;
+    seen(browser, "ol.audit details[open]", "Intent").await;
+    seen(browser, "ol.audit details[open] pre.data", "{").await;
+    picture(browser, "audit").await;
+    let followed = "ol.audit details[open] a[href*=correlation]";
+    click(followed).await;
+    seen(browser, "ol.audit", "queued").await;
+    browser.goto(&format!("{base}/audit?type=ghost")).await.unwrap();
+    seen(browser, "[role=alert]", "ghost").await;
+    browser.goto(&format!("{base}/audit?type=operation")).await.unwrap();
+    seen(browser, "main", "Nothing here fits").await;
+    click(".ways form button").await;
+    // The answer is a file: the page stays, and that it was made is an entry.
+    waiting::eventually(PATIENCE, || async {
+        browser.goto(&format!("{base}/audit?type=operation")).await.map_err(|error| error.to_string())?;
+        let page = browser.find(Locator::Css("main")).await.map_err(|error| error.to_string())?;
+        let now = page.text().await.map_err(|error| error.to_string())?;
+        if now.contains("exported the audit trail") { Ok(()) } else { Err(format!("it says {now:?}")) }
+    })
+    .await;
+    browser.set_window_size(390, 844).await.unwrap();
+    browser.goto(&format!("{base}/audit")).await.unwrap();
+    let wider = "return document.documentElement.scrollWidth - document.documentElement.clientWidth";
+    assert_eq!(browser.execute(wider, Vec::new()).await.unwrap(), json!(0), "wider than the phone");
+    picture(browser, "audit-phone").await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_person_signs_in_watches_the_feed_and_sees_a_task_park_and_go_on() {
     let installation = Installation::start("browser");
@@ -139,6 +179,7 @@ async fn a_person_signs_in_watches_the_feed_and_sees_a_task_park_and_go_on() {
     browser.goto(&format!("{base}/projects")).await.unwrap();
     seen(&browser, "article.card", "Game").await;
     picture(&browser, "projects").await;
+    the_trail(&browser, &base, &second).await;
     browser.close().await.unwrap();
     eventually(Duration::from_secs(5), "the log's proof", || {
         installation.assert_verified();

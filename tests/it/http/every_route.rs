@@ -112,6 +112,7 @@ impl Things {
             .replace("{tid}", &self.task)
             .replace("{report}", "complete")
             .replace("{name}", "app.css")
+            .replace("{position}", "2")
     }
 
     /// One body that fits every route and names the first workspace's things.
