@@ -37,6 +37,7 @@ pub async fn head_in(client: &impl GenericClient) -> Result<i64, StoreError> {
 /// # Errors
 /// [`Corruption::Hole`]; [`StoreError::Undecodable`].
 pub async fn range(store: &Store, after: i64, limit: i64) -> Result<Vec<Envelope>, StoreError> {
+    let limit = limit.min(store.last().saturating_sub(after)).max(0);
     range_in(&**store.client().await?, after, limit).await?.iter().map(RawEvent::decode).collect()
 }
 
@@ -72,7 +73,7 @@ pub async fn range_in(
     Ok(events)
 }
 
-/// A whole stream, in the order of its versions; empty when there is none.
+/// A whole stream (up to the store's moment), in the order of its versions; empty when there is none.
 ///
 /// # Errors
 /// [`Corruption::Version`]; [`StoreError::Undecodable`].
@@ -91,7 +92,7 @@ pub async fn streams(
     let ids: Vec<Uuid> = keys.iter().map(|key| key.id).collect();
     let client = store.client().await?;
     let statement = client.prepare_cached(include_str!("sql/read_streams.sql")).await?;
-    let rows = client.query(&statement, &[&LOG, &ids]).await?;
+    let rows = client.query(&statement, &[&LOG, &ids, &store.last()]).await?;
     let mut found: BTreeMap<StreamKey, Vec<Envelope>> = keys.iter().map(|key| (*key, Vec::new())).collect();
     for row in &rows {
         let envelope = RawEvent::from_row(row)?.decode()?;
@@ -136,7 +137,7 @@ pub async fn each(
 pub async fn by_correlation(store: &Store, correlation: CorrelationId) -> Result<Vec<Envelope>, StoreError> {
     let client = store.client().await?;
     let statement = client.prepare_cached(include_str!("sql/read_correlation.sql")).await?;
-    let rows = client.query(&statement, &[&LOG, &correlation.0]).await?;
+    let rows = client.query(&statement, &[&LOG, &correlation.0, &store.last()]).await?;
     rows.iter().map(|row| RawEvent::from_row(row)?.decode()).collect()
 }
 
@@ -167,6 +168,16 @@ pub async fn contents(store: &Store, ids: &[ContentId]) -> Result<BTreeMap<Conte
 pub async fn position_at(store: &Store, time: jiff::Timestamp) -> Result<i64, StoreError> {
     let client = store.client().await?;
     Ok(client.query_one(include_str!("sql/read_position_at.sql"), &[&LOG, &time]).await?.try_get(0)?)
+}
+
+/// When a position was recorded; none when the log doesn't reach it.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn moment(store: &Store, position: i64) -> Result<Option<jiff::Timestamp>, StoreError> {
+    let client = store.client().await?;
+    let row = client.query_opt(include_str!("sql/read_moment.sql"), &[&LOG, &position]).await?;
+    row.map(|row| row.try_get(0).map_err(Into::into)).transpose()
 }
 
 /// The database's clock.

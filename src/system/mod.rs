@@ -223,10 +223,9 @@ impl Server {
         let key = InstanceKey::new(&setup.key);
         let listener = setup.listener;
         let address = listener.local_addr().map_err(SystemError::Serve)?;
-        let app = App(Arc::new(Parts {
+        let parts = Parts {
             damaged_tasks: SetAside::new(&setup.limits),
             writer,
-            store,
             registry,
             world: setup.world,
             limits: setup.limits,
@@ -234,7 +233,8 @@ impl Server {
             hosts: Hosts::new(address, &setup.hosts),
             tail: http::tail::Tail::default(),
             shutdown: setup.shutdown,
-        }));
+        };
+        let app = App::new(store, parts);
         record_start(&app).await?;
         let background = loops(&app);
         tracing::info!(%address, "the server is ready");

@@ -20,6 +20,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use super::as_of::Reading;
 use super::auth::Identity;
 use super::body::{Path, Query};
 use super::error::{ApiError, Told};
@@ -108,14 +109,16 @@ fn asked<T: DeserializeOwned>(value: Value) -> Result<Query<T>, ApiError> {
 
 /// What surrounds the page: taken before its facts are read, so that nothing falls between.
 async fn frame(app: &App, who: &Identity, filters: String) -> Result<Frame, ApiError> {
-    let position = *app.store.head().borrow();
-    let Json(me) = workspaces::me(State(app.clone()), who.clone()).await?;
-    let Json(all) = workspaces::list(State(app.clone()), who.clone()).await?;
+    let as_of = app.store.as_of();
+    let position = as_of.map_or_else(|| *app.store.head().borrow(), |moment| moment.position);
+    let Json(me) = workspaces::me(Reading(app.clone()), who.clone()).await?;
+    let Json(all) = workspaces::list(Reading(app.clone()), who.clone()).await?;
     let all = serde_json::to_value(all)?;
     let here = who.workspace.to_string();
     let workspace = all.as_array().into_iter().flatten().find(|workspace| workspace["id"] == here.as_str());
     Ok(Frame {
         position,
+        as_of: as_of.map(|moment| moment.time),
         member: facts::text(&me["name"]),
         workspace: workspace.map(|workspace| facts::text(&workspace["name"])).unwrap_or_default(),
         filters,
@@ -129,7 +132,7 @@ struct Before {
 }
 
 async fn feed_page(
-    State(app): State<App>,
+    Reading(app): Reading,
     reader: Result<Reader, PageError>,
     Query(asked): Query<Before>,
 ) -> Result<Markup, PageError> {
@@ -144,18 +147,18 @@ async fn feed_page(
 }
 
 async fn listed(app: &App, who: &Identity, wanted: Value) -> Result<Vec<api::Task>, ApiError> {
-    let Json(mut answer) = tasks::list(State(app.clone()), who.clone(), asked(wanted)?).await?;
+    let Json(mut answer) = tasks::list(Reading(app.clone()), who.clone(), asked(wanted)?).await?;
     Ok(serde_json::from_value(answer["tasks"].take())?)
 }
 
 async fn titles(app: &App, who: &Identity) -> Result<BTreeMap<IssueId, String>, ApiError> {
     let wanted = asked(json!({"limit": 1000}))?;
-    let Json(mut answer) = issues::list(State(app.clone()), who.clone(), wanted).await?;
+    let Json(mut answer) = issues::list(Reading(app.clone()), who.clone(), wanted).await?;
     let issues: Vec<api::Issue> = serde_json::from_value(answer["issues"].take())?;
     Ok(issues.into_iter().map(|issue| (issue.id, issue.title)).collect())
 }
 
-async fn tasks_page(State(app): State<App>, reader: Result<Reader, PageError>) -> Result<Markup, PageError> {
+async fn tasks_page(Reading(app): Reading, reader: Result<Reader, PageError>) -> Result<Markup, PageError> {
     let Reader(who) = reader?;
     let frame = frame(&app, &who, String::new()).await?;
     let titles = titles(&app, &who).await?;
@@ -167,7 +170,7 @@ async fn tasks_page(State(app): State<App>, reader: Result<Reader, PageError>) -
 }
 
 async fn task_page(
-    State(app): State<App>,
+    Reading(app): Reading,
     reader: Result<Reader, PageError>,
     Path(path): Path<String>,
 ) -> Result<Markup, PageError> {
@@ -176,10 +179,10 @@ async fn task_page(
     let frame = frame(&app, &who, format!("task={id}")).await?;
     let task = tasks::shown(&app, who.workspace, id).await?;
     let titles = titles(&app, &who).await?;
-    let Json(explanation) = tasks::explain(State(app.clone()), who.clone(), Path(path.clone())).await?;
-    let Json(history) = tasks::history(State(app.clone()), who.clone(), Path(path.clone())).await?;
+    let Json(explanation) = tasks::explain(Reading(app.clone()), who.clone(), Path(path.clone())).await?;
+    let Json(history) = tasks::history(Reading(app.clone()), who.clone(), Path(path.clone())).await?;
     let Json(messages) =
-        tasks::messages(State(app.clone()), who.clone(), Path(path), asked(json!({}))?).await?;
+        tasks::messages(Reading(app.clone()), who.clone(), Path(path), asked(json!({}))?).await?;
     let left_out = messages.len().saturating_sub(app.limits.page_messages);
     let machines = machines(&app, &who).await?;
     let shown = &messages[left_out..];
@@ -206,12 +209,12 @@ async fn cancel(
 }
 
 async fn directories_page(
-    State(app): State<App>,
+    Reading(app): Reading,
     reader: Result<Reader, PageError>,
 ) -> Result<Markup, PageError> {
     let Reader(who) = reader?;
     let frame = frame(&app, &who, String::new()).await?;
-    let Json(mut answer) = directories::list(State(app.clone()), who.clone()).await?;
+    let Json(mut answer) = directories::list(Reading(app.clone()), who.clone()).await?;
     let directories: Vec<api::Directory> = serde_json::from_value(answer["directories"].take())?;
     let machines = machines(&app, &who).await?;
     let tasks = listed(&app, &who, json!({"active": true, "limit": 1000})).await?;
@@ -223,24 +226,24 @@ async fn directories_page(
 
 /// Names of machines by daemon id.
 async fn machines(app: &App, who: &Identity) -> Result<BTreeMap<String, String>, ApiError> {
-    let Json(mut answer) = agents::daemons(State(app.clone()), who.clone()).await?;
+    let Json(mut answer) = agents::daemons(Reading(app.clone()), who.clone()).await?;
     let daemons: Vec<api::Daemon> = serde_json::from_value(answer["daemons"].take())?;
     Ok(daemons.into_iter().map(|daemon| (daemon.daemon_id, daemon.device_name)).collect())
 }
 
 async fn projects_page(
-    State(app): State<App>,
+    Reading(app): Reading,
     reader: Result<Reader, PageError>,
 ) -> Result<Markup, PageError> {
     let Reader(who) = reader?;
     let frame = frame(&app, &who, String::new()).await?;
-    let Json(mut answer) = projects::list(State(app.clone()), who.clone(), asked(json!({}))?).await?;
+    let Json(mut answer) = projects::list(Reading(app.clone()), who.clone(), asked(json!({}))?).await?;
     let listed: Vec<api::Project> = serde_json::from_value(answer["projects"].take())?;
     let machines = machines(&app, &who).await?;
     let mut cards = Vec::new();
     for project in listed {
         let path = Path(project.id.to_string());
-        let Json(mut answer) = projects::resources(State(app.clone()), who.clone(), path).await?;
+        let Json(mut answer) = projects::resources(Reading(app.clone()), who.clone(), path).await?;
         let resources: Vec<api::Resource> = serde_json::from_value(answer["resources"].take())?;
         cards.push(facts::project_card(project, &resources, &machines));
     }
