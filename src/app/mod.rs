@@ -12,6 +12,7 @@ pub mod issue_write;
 pub mod load;
 pub mod operation_write;
 pub mod policy;
+pub mod private;
 pub mod project_write;
 pub mod set_aside;
 pub mod task_cancel;

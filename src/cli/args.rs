@@ -123,6 +123,8 @@ pub enum Verb {
     /// The profile's settings.
     #[command(subcommand)]
     Config(verb::account::ConfigVerb),
+    /// Goes through a task's exported history with the rules of this build; needs no server.
+    Replay(verb::replay::ReplayFile),
     /// Checks the log against itself and the read models against the log.
     Verify,
     /// Prints a shell's completions.
@@ -168,6 +170,7 @@ impl Verb {
                         | TaskVerb::Show { .. }
                         | TaskVerb::Explain { .. }
                         | TaskVerb::History { .. }
+                        | TaskVerb::Replay { .. }
                         | TaskVerb::Logs { follow: false, .. }
                 )
                 | Self::Directory(_)

@@ -80,6 +80,9 @@ pub enum CliError {
         #[source]
         source: std::io::Error,
     },
+    /// A file isn't the bundle that it should be.
+    #[error(transparent)]
+    Bundle(#[from] crate::wire::bundle::BundleError),
     /// Standard input or output failed.
     #[error("can't write the result")]
     Output(#[source] std::io::Error),
@@ -209,6 +212,7 @@ impl CliError {
             Self::NoRuntime { .. } => "no_runtime",
             Self::Daemon(_) => "daemon",
             Self::File { .. } => "file",
+            Self::Bundle(_) => "bundle",
             Self::Output(_) => "output",
             Self::Over { .. } => "task_over",
             Self::NotVerified { .. } => "not_verified",
@@ -233,6 +237,8 @@ impl CliError {
             Self::NoTaskToken(context) | Self::InTask { context, .. } => context.next_step(),
             Self::Config(error) => error.next_step(),
             Self::File { .. } => "Check the path and its permissions.".to_owned(),
+            Self::Bundle(_) => "Write one anew with `multica task export TASK --file PATH`; a newer one needs a newer build."
+                .to_owned(),
             Self::NoServer => {
                 "Start one with `multica up`, or name it: `multica login --server-url URL --token TOKEN`. The demo is a \
                  profile of its own: `multica feed --profile demo`."

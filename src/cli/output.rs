@@ -16,6 +16,9 @@ use crate::kernel::text::is_steering;
 /// Between two turns of the spinner.
 const TURN: Duration = Duration::from_millis(100);
 
+/// Characters of a table's cell: a path and most titles fit.
+const CELL: usize = 120;
+
 const HEADER: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 const ERROR: Style = AnsiColor::Red.on_default().bold();
@@ -181,12 +184,20 @@ fn coloured(headers: &[&str], mut rows: Vec<Vec<String>>) -> String {
     shown
 }
 
+/// A cell that leaves room for the others: one long name must not make every row wide. JSON has all of it.
+fn fitting(cell: &str) -> String {
+    if cell.chars().count() <= CELL {
+        return cell.to_owned();
+    }
+    cell.chars().take(CELL - 1).chain(['…']).collect()
+}
+
 /// A table without borders.
 pub fn table(headers: &[&str], rows: Vec<Vec<String>>) -> String {
     let mut table = comfy_table::Table::new();
     table.load_style(comfy_table::presets::NOTHING);
     table.set_header(headers.iter().map(|header| header.to_uppercase()));
-    table.add_rows(rows.into_iter().map(|row| row.into_iter().map(|cell| plain_line(&cell))));
+    table.add_rows(rows.into_iter().map(|row| row.into_iter().map(|cell| fitting(&plain_line(&cell)))));
     let last = headers.len().saturating_sub(1);
     for (index, column) in table.column_iter_mut().enumerate() {
         column.set_padding((0, if index == last { 0 } else { 2 }));
@@ -301,6 +312,13 @@ mod tests {
         let written = escaped(&serde_json::to_string_pretty(&json).expect("json"));
         assert!(!written.chars().any(|c| is_steering(c) && c != '\n'), "{written}");
         assert_eq!(serde_json::from_str::<Value>(&written).expect("json"), json);
+    }
+
+    #[test]
+    fn one_long_cell_does_not_make_a_table_wide() {
+        let shown = table(&["name", "kind"], vec![vec!["x".repeat(60_000), "member".to_owned()]]);
+        assert!(shown.contains("…  member"), "{shown}");
+        assert!(shown.lines().all(|line| line.chars().count() < 140), "{shown}");
     }
 
     #[test]

@@ -76,11 +76,12 @@ pub fn wants_json(words: &[OsString]) -> bool {
 pub async fn run(role: ClientRole, limits: Limits) -> ExitCode {
     let json = role.common.wants_json();
     let session = Session::new(&role.common, limits);
-    let done = dispatch(&session, role).await;
+    let ended = dispatch(&session, role).await;
+    session.tell_left_out();
     if let Some(answered) = session.past.answered().filter(|_| !json) {
         output::note(&format!("As of position {} ({}).", answered.position, answered.time));
     }
-    match done {
+    match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => report(&error, json),
     }
@@ -126,6 +127,7 @@ async fn dispatch(session: &Session, role: ClientRole) -> Result<(), CliError> {
         Verb::Login(args) => verb::account::login(session, args).await,
         Verb::Auth(verb) => verb::account::auth(session, verb).await,
         Verb::Config(verb) => verb::account::config(session, verb),
+        Verb::Replay(args) => verb::replay::file(session, &args),
         Verb::Verify => verb::verify::run(session).await,
         Verb::Completions { shell } => verb::manual::completions(shell),
         Verb::Man { dir } => verb::manual::man(&dir),

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::args::Common;
 use super::error::CliError;
-use super::output::{Out, patiently, read};
+use super::output::{Out, note, patiently, read};
 use crate::client::api::{Api, Call, Connection, Past, Written};
 use crate::client::config::{Environment, Flags, Home, Profile, Settings};
 use crate::client::in_task::TaskContext;
@@ -115,6 +115,17 @@ impl Session {
     pub async fn call(&self, call: Call<'_>) -> Result<Value, CliError> {
         let api = self.api()?;
         Ok(self.patiently("waiting for the server", api.call(call)).await?)
+    }
+
+    /// Says what answers have left out: a short list must not look like a whole one.
+    pub fn tell_left_out(&self) {
+        let left_out = self.written.left_out();
+        if !left_out.is_empty() {
+            let names = left_out.join(", ");
+            note(&format!(
+                "Left out, because the log is damaged there: {names}. `multica verify` names the places."
+            ));
+        }
     }
 
     /// Waits for something, showing that it goes on when it takes long.

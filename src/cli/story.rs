@@ -49,7 +49,8 @@ pub fn told(entries: &[Entry]) -> String {
     out.join("\n")
 }
 
-fn story_line(entry: &Entry, recorded: Option<Timestamp>, who: usize) -> String {
+/// A line of a story; `who` is how much room actors' names have.
+pub fn story_line(entry: &Entry, recorded: Option<Timestamp>, who: usize) -> String {
     let clock = recorded.map_or_else(|| entry.recorded_at.clone(), clock);
     let name = actor(entry);
     let mut line =
@@ -96,7 +97,8 @@ fn without(actor: &str, sentence: &str) -> String {
     rest.filter(|rest| !rest.is_empty()).unwrap_or(sentence).to_owned()
 }
 
-fn actor(entry: &Entry) -> String {
+/// What people call whoever did it.
+pub fn actor(entry: &Entry) -> String {
     plain_line(if entry.actor.name.is_empty() { &entry.actor.kind } else { &entry.actor.name })
 }
 

@@ -1,5 +1,6 @@
 //! A small client of the server's JSON API.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -84,10 +85,16 @@ impl Past {
     }
 }
 
-/// The newest position that a write has answered, shared by those who want to see each other's writes.
-/// The default sees nothing: a daemon's calls wait for no follower.
+/// The newest position that a write has answered, shared by those who want to see each other's writes; and
+/// what reads have left out. The default sees nothing: a daemon's calls wait for no follower.
 #[derive(Debug, Clone, Default)]
-pub struct Written(Option<Arc<AtomicI64>>);
+pub struct Written(Option<Arc<Seen>>);
+
+#[derive(Debug, Default)]
+struct Seen {
+    position: AtomicI64,
+    left_out: Mutex<BTreeSet<String>>,
+}
 
 impl Written {
     /// One that counts.
@@ -98,17 +105,30 @@ impl Written {
 
     fn note(&self, headers: &HeaderMap) {
         let position = headers.get(POSITION).and_then(|value| value.to_str().ok()?.parse().ok());
-        if let (Some(known), Some(position)) = (&self.0, position) {
-            known.fetch_max(position, Ordering::Relaxed);
+        let Some(known) = &self.0 else { return };
+        if let Some(position) = position {
+            known.position.fetch_max(position, Ordering::Relaxed);
+        }
+        if let Some(names) = headers.get(LEFT_OUT).and_then(|value| value.to_str().ok()) {
+            let mut left_out = known.left_out.lock().unwrap_or_else(PoisonError::into_inner);
+            left_out.extend(names.split(", ").map(str::to_owned));
         }
     }
 
     fn position(&self) -> Option<i64> {
-        self.0.as_ref().map(|known| known.load(Ordering::Relaxed)).filter(|position| *position > 0)
+        self.0.as_ref().map(|known| known.position.load(Ordering::Relaxed)).filter(|position| *position > 0)
+    }
+
+    /// What answers have left out because the log is damaged there: `task/<id>`, `+<n>` for further ones.
+    #[must_use]
+    pub fn left_out(&self) -> Vec<String> {
+        let seen = self.0.iter();
+        seen.flat_map(|known| known.left_out.lock().unwrap_or_else(PoisonError::into_inner).clone()).collect()
     }
 }
 
 const POSITION: &str = "x-multica-position";
+const LEFT_OUT: &str = "x-multica-left-out";
 const AT_LEAST: &str = "x-multica-at-least";
 const AS_OF: &str = "x-multica-as-of";
 const AS_OF_TIME: &str = "x-multica-as-of-time";
@@ -256,6 +276,14 @@ impl Api {
         let body = self.bytes(call).await?;
         let bytes: &[u8] = if body.is_empty() { b"null" } else { &body };
         serde_json::from_slice(bytes).map_err(|source| ClientError::Unreadable { call: name, source })
+    }
+
+    /// Makes a call whose answer is a text.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn text(&self, call: Call<'_>) -> Result<String, ClientError> {
+        Ok(String::from_utf8_lossy(&self.bytes(call).await?).into_owned())
     }
 
     async fn bytes(&self, mut call: Call<'_>) -> Result<Vec<u8>, ClientError> {

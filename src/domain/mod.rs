@@ -18,6 +18,7 @@ pub mod issue;
 pub mod operation;
 pub mod project;
 pub mod refusal;
+pub mod replay;
 pub mod resource;
 pub mod sentence;
 pub mod task;

@@ -36,9 +36,9 @@ struct Asked {
 }
 
 /// For handlers that read: everything that a route may use, as of the moment asked for, or of now.
-pub struct Reading(pub App);
+pub struct AsAsked(pub App);
 
-impl FromRequestParts<App> for Reading {
+impl FromRequestParts<App> for AsAsked {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {

@@ -38,7 +38,10 @@ impl FromRequest<App> for Raw {
 
     async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
         let limit = app.limits.body_bytes;
-        Bytes::from_request(request, app).await.map(Self).map_err(|rejection| match rejection {
+        let whole = Bytes::from_request(request, app);
+        let came = tokio::time::timeout(app.limits.body_read.duration(), whole).await;
+        let came = came.map_err(|_| ApiError::BodyTooSlow { within: app.limits.body_read })?;
+        came.map(Self).map_err(|rejection| match rejection {
             BytesRejection::FailedToBufferBody(FailedToBufferBody::LengthLimitError(_)) => {
                 ApiError::TooLarge { limit }
             }

@@ -12,6 +12,7 @@ use crate::app::AppError;
 use crate::app::writer::check::EventRefusal;
 use crate::domain::{Refusal, RefusalKind};
 use crate::kernel::error_chain::Chain;
+use crate::kernel::limits::Millis;
 use crate::kernel::text;
 use crate::readmodel::ReadModelError;
 use crate::store::StoreError;
@@ -77,6 +78,12 @@ pub enum ApiError {
     TooLarge {
         /// The bound.
         limit: usize,
+    },
+    /// The body trickles, or never ends.
+    #[error("the body didn't come in time")]
+    BodyTooSlow {
+        /// The time there is.
+        within: Millis,
     },
     /// The request names a host that this server isn't.
     #[error("unknown host")]
@@ -372,6 +379,12 @@ fn shown(error: &ApiError) -> Shown {
             "body_too_large",
             format!("the body has more than {limit} bytes"),
             "Send less at once.",
+        ),
+        ApiError::BodyTooSlow { within } => Shown::new(
+            StatusCode::REQUEST_TIMEOUT,
+            "body_too_slow",
+            format!("the body didn't come whole within {} s", within.0.div_ceil(1_000)),
+            "Send the same request again; send less at once over a slow line.",
         ),
         ApiError::UnknownHost => Shown::new(
             StatusCode::MISDIRECTED_REQUEST,

@@ -4,18 +4,19 @@ use super::App;
 use super::assign::damage;
 use super::auth::Identity;
 use super::error::ApiError;
-use super::objects::Loaded;
 use super::objects::task::{last_word, task};
-use crate::domain::Event;
+use super::objects::{Loaded, load_one};
 use crate::domain::directory::{self, Directory};
 use crate::domain::task::explain::{AgentFacts, Cause, DaemonFacts, Facts, Since, explain};
 use crate::domain::task::{Status, Task, TaskEvent};
+use crate::domain::{Event, Family, StreamKey};
 use crate::fold::task_status::TaskRow;
 use crate::kernel::ids::{AgentId, IssueId, StreamId, TaskId, WorkspaceId};
 use crate::kernel::text::last_lines;
 use crate::readmodel::activity::Called;
 use crate::readmodel::found::Found;
 use crate::readmodel::{agent_roster, runtime_presence, task_status};
+use crate::store::raw::Reading;
 use crate::store::{heartbeat, read, reservations};
 use crate::wire::api;
 use crate::wire::feed::Link;
@@ -30,7 +31,10 @@ pub async fn of(app: &App, who: &Identity, id: TaskId) -> Result<api::Explanatio
         loaded => loaded?,
     };
     let state = &loaded.state;
-    let directory = directory_of(app, state).await?;
+    let (directory, unreadable) = match directory_of(app, who.workspace, state).await {
+        Err(error) if error.is_damage() => (None, vec!["the history of its directory"]),
+        directory => (directory?, Vec::new()),
+    };
     let mut events = loaded.events.clone();
     events.extend(directory.iter().flat_map(|directory| directory.events.iter().cloned()));
     let names = Called::load(&app.store, &app.registry, &events).await?;
@@ -42,10 +46,19 @@ pub async fn of(app: &App, who: &Identity, id: TaskId) -> Result<api::Explanatio
     // Whether something can be read is a question of now.
     let now = app.store.as_of().is_none();
     let damage = if now && state.status() == Status::Queued { damage(app, id).await? } else { None };
+    let daemon = daemon(app, who.workspace, state).await?;
+    let mut unreadable = unreadable;
+    if now
+        && !state.status().is_terminal()
+        && !daemon.online
+        && machine_is_damaged(app, who.workspace, state).await?
+    {
+        unreadable.push("the history of its machine, which can't come back before it can be read,");
+    }
     let facts = Facts {
         damage: damage.as_deref(),
         directory: directory.as_ref().map(|directory| &directory.state),
-        daemon: daemon(app, who.workspace, state).await?,
+        daemon,
         agent: agent(app, who.workspace, state).await?,
         conversation: conversation(app, who.workspace, state).await?,
         ahead: ahead(app, who.workspace, state).await?,
@@ -54,6 +67,7 @@ pub async fn of(app: &App, who: &Identity, id: TaskId) -> Result<api::Explanatio
         names: &names,
     };
     let explained = explain(state, &facts);
+    let verify = (!unreadable.is_empty()).then(|| "multica verify".to_owned());
     Ok(api::Explanation {
         task_id: id,
         name: state.name(),
@@ -62,10 +76,10 @@ pub async fn of(app: &App, who: &Identity, id: TaskId) -> Result<api::Explanatio
         since: explained.since,
         detail: detail
             .map(|text| last_lines(&text, app.limits.excerpt_lines, app.limits.excerpt_line_bytes).0),
-        causes: explained.causes.into_iter().map(cause).collect(),
+        causes: explained.causes.into_iter().map(cause).chain(unreadable.iter().map(damaged)).collect(),
         ends_when: explained.ends_when,
         advice: explained.advice,
-        commands: explained.commands,
+        commands: explained.commands.into_iter().chain(verify).collect(),
     })
 }
 
@@ -95,16 +109,30 @@ async fn of_damaged(
     })
 }
 
+fn damaged(what: &&'static str) -> api::Cause {
+    let sentence = format!("{what} can't be read: the log is damaged there");
+    api::Cause { sentence, since: None, link: None }
+}
+
+/// Whether the log can't be read where it tells of the task's daemon.
+async fn machine_is_damaged(app: &App, workspace: WorkspaceId, task: &Task) -> Result<bool, ApiError> {
+    let stream = StreamKey::new(Family::Daemon, StreamId::of_daemon(workspace, &task.facts.daemon).0);
+    let readings = read::stream_readings(&app.store, stream).await?;
+    Ok(readings.iter().any(|reading| matches!(reading, Reading::Damaged(_))))
+}
+
 fn cause(cause: Cause) -> api::Cause {
     let link = cause.link.map(|link| Link { rel: link.rel.to_owned(), id: link.id, label: link.label });
     api::Cause { sentence: cause.sentence, since: cause.since, link }
 }
 
-async fn directory_of(app: &App, task: &Task) -> Result<Option<Loaded<Directory>>, ApiError> {
+async fn directory_of(
+    app: &App,
+    workspace: WorkspaceId,
+    task: &Task,
+) -> Result<Option<Loaded<Directory>>, ApiError> {
     let Some(id) = task.claim().and_then(|claim| claim.directory) else { return Ok(None) };
-    let events = read::stream(&app.store, directory::state::stream(id)).await?;
-    let state = directory::state::fold(&events).map_err(|source| ApiError::Unfoldable { source })?;
-    Ok(state.map(|state| Loaded { state, events }))
+    load_one(app, workspace, directory::state::stream(id), directory::state::fold).await
 }
 
 async fn daemon(app: &App, workspace: WorkspaceId, task: &Task) -> Result<DaemonFacts, ApiError> {

@@ -25,10 +25,11 @@ use super::error::ApiError;
 use super::objects;
 use super::routes::{id, one_of, tasks};
 use crate::app::writer::check::Schemas;
-use crate::domain::{Envelope, Family, StreamKey, agent, directory, project};
+use crate::domain::{Family, StreamKey, agent, directory, project};
 use crate::kernel::error_chain::Chain;
 use crate::kernel::ids::WorkspaceId;
 use crate::readmodel::activity;
+use crate::store::raw::Reading;
 use crate::store::read;
 use crate::wire::feed::{Entry, PositionFrame};
 
@@ -96,8 +97,8 @@ async fn there(
     given: &str,
     stream: StreamKey,
 ) -> Result<(), ApiError> {
-    let first = read::stream(&app.store, stream).await?.into_iter().next();
-    match first.filter(|event| event.workspace == workspace) {
+    let first = read::stream_readings(&app.store, stream).await?.into_iter().next();
+    match first.filter(|event| event.workspace() == workspace) {
         Some(_) => Ok(()),
         None => Err(ApiError::unknown(kind, given)),
     }
@@ -182,7 +183,7 @@ pub async fn between(
     if wanted == 0 {
         return Ok(Vec::new());
     }
-    let events = read::range(&app.store, after, wanted).await?;
+    let events = read::readings(&app.store, after, wanted).await?;
     mine(app, workspace, events, &mut after).await
 }
 
@@ -195,7 +196,7 @@ async fn page(app: App, workspace: WorkspaceId, asked: Asked) -> Result<Response
     let filter = asked.filter(&app, workspace).await?;
     let mut entries = Vec::new();
     loop {
-        let events = read::range(&app.store, after, PAGE).await?;
+        let events = read::readings(&app.store, after, PAGE).await?;
         let more = events.len() >= usize::try_from(PAGE).unwrap_or(usize::MAX);
         for entry in mine(&app, workspace, events, &mut after).await? {
             if entries.len() >= limit {
@@ -240,14 +241,14 @@ async fn newest(
 pub(super) async fn mine(
     app: &App,
     workspace: WorkspaceId,
-    events: Vec<Envelope>,
+    events: Vec<Reading>,
     after: &mut i64,
 ) -> Result<Vec<Entry>, ApiError> {
-    if let Some(last) = events.last().and_then(|event| event.position) {
-        *after = last;
+    if let Some(last) = events.last() {
+        *after = last.position();
     }
-    let events: Vec<Envelope> = events.into_iter().filter(|event| event.workspace == workspace).collect();
-    Ok(activity::entries(&app.store, &app.registry, &events).await?)
+    let events = events.into_iter().filter(|event| event.workspace() == workspace).collect();
+    Ok(activity::entries(&app.store, &app.registry, events).await?)
 }
 
 async fn stream(
@@ -305,18 +306,24 @@ impl Reader {
 
     async fn follow(&mut self) -> Result<(), Gone> {
         let mut last_frame = Instant::now();
+        let mut away = false;
         loop {
             self.head.borrow_and_update();
             let before = self.said;
             match self.catch_up().await {
                 Ok(sent) => sent?,
-                // The database is away: the stream stays, the reader waits.
+                // The database is away: the stream stays, the reader waits, for as long as it is there itself.
                 Err(error) => {
-                    tracing::warn!(error = %Chain(&error), "the feed can't read the log, trying again");
-                    tokio::time::sleep(HIDDEN).await;
-                    continue;
+                    if !std::mem::replace(&mut away, true) {
+                        tracing::warn!(error = %Chain(&error), "the feed can't read the log, trying again");
+                    }
+                    tokio::select! {
+                        () = tokio::time::sleep(HIDDEN) => continue,
+                        () = self.frames.closed() => return Err(Gone),
+                    }
                 }
             }
+            away = false;
             if self.said != before {
                 last_frame = Instant::now();
             }

@@ -15,6 +15,7 @@ pub mod explain;
 pub mod feed;
 pub mod hosts;
 pub mod idempotency;
+pub mod left_out;
 pub mod limits;
 pub mod objects;
 pub mod pages;

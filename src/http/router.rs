@@ -8,8 +8,8 @@ use axum::routing::{delete, get, post};
 use tower_http::catch_panic::CatchPanicLayer;
 
 use super::error::ApiError;
-use super::routes::{agents, daemon, directories, issues, projects, sign_in, tasks, workspaces};
-use super::{App, as_of, feed, hosts, limits, pages, position, routes};
+use super::routes::{agents, bundle, daemon, directories, issues, projects, sign_in, tasks, workspaces};
+use super::{App, as_of, feed, hosts, left_out, limits, pages, position, routes};
 use crate::kernel::limits::Millis;
 
 /// The whole API.
@@ -29,6 +29,7 @@ pub fn router(app: App) -> Router {
         .merge(bounded(slow(), &app, slow_limit))
         .layer(from_fn_with_state(app.clone(), hosts::check))
         .layer(from_fn(pages::for_browsers))
+        .layer(from_fn(left_out::tell))
         .layer(from_fn(limits::secure))
         .with_state(app)
 }
@@ -91,6 +92,7 @@ fn work() -> Router<App> {
         .route("/api/tasks/{id}/messages", get(tasks::messages))
         .route("/api/tasks/{id}/explain", get(tasks::explain))
         .route("/api/tasks/{id}/history", get(tasks::history))
+        .route("/api/tasks/{id}/bundle", get(bundle::bundle))
         .route("/api/directories", get(directories::list))
         .route("/api/directories/{id}", get(directories::get))
         .route("/api/runtimes", get(agents::runtimes))

@@ -86,7 +86,7 @@ impl Recent {
 
 async fn read(app: &App, workspace: WorkspaceId, after: i64) -> Result<(Vec<Arc<Entry>>, i64), ApiError> {
     let mut at = after;
-    let events = read::range(&app.store, after, PAGE).await?;
+    let events = read::readings(&app.store, after, PAGE).await?;
     let entries = mine(app, workspace, events, &mut at).await?;
     Ok((entries.into_iter().map(Arc::new).collect(), at))
 }

@@ -113,6 +113,8 @@ pub struct Limits {
     /// The server closes a connection that hasn't brought a request's whole head by then: one that trickles, or
     /// asks nothing, would hold a file descriptor for ever.
     pub header_read: Millis,
+    /// A request's whole body comes within this time, or it is answered with 408.
+    pub body_read: Millis,
     /// The client keeps a connection that it doesn't use for this long: less than the server does, so that no
     /// request meets one that is being closed.
     pub connection_idle: Millis,
@@ -285,6 +287,7 @@ impl Default for Limits {
             http_timeout: seconds(30),
             slow_request: minutes(30),
             header_read: seconds(30),
+            body_read: seconds(20),
             connection_idle: seconds(20),
             damaged_retry_first: seconds(10),
             damaged_retry_max: minutes(60),

@@ -49,6 +49,20 @@ pub fn last_lines(text: &str, lines: usize, bytes: usize) -> (String, bool) {
     (kept.join("\n"), short)
 }
 
+/// Whether a text has anything that can be seen.
+#[must_use]
+pub fn says_something(text: &str) -> bool {
+    let unseen = |c: char| {
+        c.is_whitespace()
+            || is_steering(c)
+            || matches!(c, '\u{ad}' | '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}')
+            || matches!(c, '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2064}')
+            || matches!(c, '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}')
+            || matches!(c, '\u{e0000}'..='\u{e0fff}')
+    };
+    !text.chars().all(unseen)
+}
+
 /// Whether a character changes the order or the place of others where it is shown: control characters, and
 /// those that turn the direction of writing around for what follows.
 #[must_use]
@@ -60,6 +74,16 @@ pub fn is_steering(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_of_nothing_that_can_be_seen_says_nothing() {
+        for empty in ["", "  \n", "\u{200b}\u{200d}", "\u{feff}\u{2060} \u{3164}", "\u{202e}\u{7}"] {
+            assert!(!says_something(empty), "{empty:?}");
+        }
+        for full in ["a", "\u{200b}x", "日", "🧑\u{200d}🚀", "."] {
+            assert!(says_something(full), "{full:?}");
+        }
+    }
 
     #[test]
     fn of_a_long_text_the_last_lines_are_kept_and_it_is_said_that_there_is_more() {

@@ -52,7 +52,9 @@ pub fn stop(pid: i32, how: Stop) -> io::Result<()> {
         Stop::Immediate => Signal::SIGQUIT,
         Stop::Kill => Signal::SIGKILL,
     };
-    kill(Pid::from_raw(pid), signal).map_err(io::Error::from)
+    kill(Pid::from_raw(pid), signal).map_err(io::Error::from)?;
+    // One that is stopped hears of it only when it goes on.
+    kill(Pid::from_raw(pid), Signal::SIGCONT).map_err(io::Error::from)
 }
 
 /// Looks whether that process is the live server of that data directory.

@@ -21,23 +21,81 @@ use crate::fold::task_status::TaskRow;
 use crate::kernel::ids::{
     AgentId, ContentId, DirectoryId, IssueId, ProjectId, RuntimeId, StreamId, TaskId, UserId, WorkspaceId,
 };
+use crate::store::raw::{RawEvent, Reading};
 use crate::store::{Store, read};
 use crate::wire::feed::{ActorName, Entry, Link, StreamName};
 
-/// The events' entries.
+/// The events' entries. One that can't be read has an entry too, which says so.
 ///
 /// # Errors
 /// [`ReadModelError`].
 pub async fn entries(
     store: &Store,
     registry: &Registry,
-    events: &[Envelope],
+    readings: Vec<Reading>,
 ) -> Result<Vec<Entry>, ReadModelError> {
-    if events.is_empty() {
+    told(store, registry, readings, true).await
+}
+
+/// [`entries`] that quote nothing: for what leaves the installation, where no erasure reaches it.
+///
+/// # Errors
+/// [`ReadModelError`].
+pub async fn entries_unquoted(
+    store: &Store,
+    registry: &Registry,
+    readings: Vec<Reading>,
+) -> Result<Vec<Entry>, ReadModelError> {
+    told(store, registry, readings, false).await
+}
+
+async fn told(
+    store: &Store,
+    registry: &Registry,
+    readings: Vec<Reading>,
+    quoted: bool,
+) -> Result<Vec<Entry>, ReadModelError> {
+    if readings.is_empty() {
         return Ok(Vec::new());
     }
-    let names = Called::load(store, registry, events).await?;
-    Ok(events.iter().map(|event| names.entry(event)).collect())
+    let (mut whole, mut damaged) = (Vec::new(), Vec::new());
+    for reading in readings {
+        match reading {
+            Reading::Whole(event) => whole.push(*event),
+            Reading::Damaged(row) => damaged.push(*row),
+        }
+    }
+    let mut names = Called::load(store, registry, &whole).await?;
+    if !quoted {
+        names.contents.clear();
+    }
+    let mut entries: Vec<Entry> = whole.iter().map(|event| names.entry(event)).collect();
+    if !damaged.is_empty() {
+        entries.extend(damaged.into_iter().map(unreadable));
+        // Stable: events of one position there are none, and the rest stays as it was told.
+        entries.sort_by_key(|entry| entry.position);
+    }
+    Ok(entries)
+}
+
+/// What can be told of an event that can't be read: all that its row says beside the damage.
+fn unreadable(row: RawEvent) -> Entry {
+    Entry {
+        position: row.seq,
+        text: "did something that can't be read: the log is damaged here, see `multica verify`".to_owned(),
+        event_type: row.event_type,
+        workspace: row.workspace.to_string(),
+        stream: StreamName { kind: row.family, id: row.stream.to_string() },
+        actor: ActorName {
+            name: row.actor_type.clone(),
+            kind: row.actor_type,
+            id: row.actor_id,
+            via: row.actor_via,
+        },
+        occurred_at: micros(Some(row.occurred_at)),
+        recorded_at: micros(Some(row.recorded_at)),
+        links: Vec::new(),
+    }
 }
 
 /// What things are called.

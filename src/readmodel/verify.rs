@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use tokio_util::task::AbortOnDropHandle;
-
 use super::folding::Folding;
 use super::rebuild::fold_to_head;
 use super::rows::{RowChange, StoredRow, from_row};
@@ -43,9 +41,7 @@ pub async fn all(store: &Store, registry: &Registry) -> Result<Vec<Difference>, 
 /// # Errors
 /// [`ReadModelError`].
 pub async fn one(store: &Store, registered: &Registered) -> Result<Vec<Difference>, ReadModelError> {
-    let (mut client, connection) = store.config().connect(tokio_postgres::NoTls).await?;
-    // Who stops waiting ends the connection with it, and so the statement that runs.
-    let _driver = AbortOnDropHandle::new(tokio::spawn(connection));
+    let (mut client, _driver) = store.connect_alone().await?;
     client.batch_execute(sql::NO_TIMEOUT).await?;
     let tx = client
         .build_transaction()

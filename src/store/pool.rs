@@ -6,7 +6,8 @@ use std::time::Duration;
 use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
 use jiff::Timestamp;
 use tokio::sync::watch;
-use tokio_postgres::{Config, NoTls};
+use tokio_postgres::{Client, Config, NoTls};
+use tokio_util::task::AbortOnDropHandle;
 
 use super::StoreError;
 use crate::kernel::limits::Limits;
@@ -115,6 +116,22 @@ impl Store {
     /// [`StoreError::Unavailable`] when none comes in time.
     pub async fn client(&self) -> Result<Object, StoreError> {
         Ok(self.inner.pool.get().await?)
+    }
+
+    /// A connection beside the pool that ends with its guard, and so does the statement that runs on it: for
+    /// what takes long and somebody may stop waiting for.
+    ///
+    /// # Errors
+    /// [`StoreError::TimedOut`] when the database accepts but doesn't answer, as one that is stopped does.
+    pub async fn connect_alone(&self) -> Result<(Client, AbortOnDropHandle<()>), StoreError> {
+        let wait = self.inner.limits.database_wait;
+        let connected = tokio::time::timeout(wait.duration(), self.inner.config.connect(NoTls)).await;
+        let (client, connection) = connected.map_err(|_| StoreError::TimedOut { waited_ms: wait.0 })??;
+        let driver = tokio::spawn(async move {
+            // How it ended is told to whoever asks the client.
+            drop(connection.await);
+        });
+        Ok((client, AbortOnDropHandle::new(driver)))
     }
 
     /// How to open a connection beside the pool, with the same role and timeouts.

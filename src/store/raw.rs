@@ -43,6 +43,47 @@ pub struct RawEvent {
     pub meta: String,
 }
 
+/// An event as it was read: whole, or what its row still says where the rest can't be read.
+#[derive(Debug, Clone)]
+pub enum Reading {
+    /// The event.
+    Whole(Box<Envelope>),
+    /// The row of one that can't be read.
+    Damaged(Box<RawEvent>),
+}
+
+impl Reading {
+    /// Its position.
+    #[must_use]
+    pub fn position(&self) -> i64 {
+        match self {
+            Self::Whole(event) => event.position.unwrap_or_default(),
+            Self::Damaged(row) => row.seq,
+        }
+    }
+
+    /// Whose it is.
+    #[must_use]
+    pub const fn workspace(&self) -> WorkspaceId {
+        match self {
+            Self::Whole(event) => event.workspace,
+            Self::Damaged(row) => WorkspaceId(row.workspace),
+        }
+    }
+}
+
+impl From<Envelope> for Reading {
+    fn from(event: Envelope) -> Self {
+        Self::Whole(Box::new(event))
+    }
+}
+
+impl From<RawEvent> for Reading {
+    fn from(row: RawEvent) -> Self {
+        row.decode().map_or_else(|_| Self::Damaged(Box::new(row)), Self::from)
+    }
+}
+
 impl RawEvent {
     /// The row of an event that is on its way into the log.
     #[must_use]

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use tokio_postgres::GenericClient;
 use uuid::Uuid;
 
-use super::raw::RawEvent;
+use super::raw::{RawEvent, Reading};
 use super::{Corruption, LOG, Store, StoreError};
 use crate::domain::{Envelope, StreamKey};
 use crate::kernel::ids::{ContentId, CorrelationId};
@@ -16,11 +16,16 @@ use crate::kernel::ids::{ContentId, CorrelationId};
 /// Texts by id, with what their digests need.
 pub(super) const READ_CONTENTS: &str = include_str!("sql/read_contents.sql");
 
-/// The log's last position; 0 when it is empty.
+const READ_STREAMS: &str = include_str!("sql/read_streams.sql");
+
+/// The log's last position, or the one that reads end at; 0 when it is empty.
 ///
 /// # Errors
 /// [`StoreError`].
 pub async fn head(store: &Store) -> Result<i64, StoreError> {
+    if let Some(moment) = store.as_of() {
+        return Ok(moment.position);
+    }
     head_in(&**store.client().await?).await
 }
 
@@ -37,8 +42,21 @@ pub async fn head_in(client: &impl GenericClient) -> Result<i64, StoreError> {
 /// # Errors
 /// [`Corruption::Hole`]; [`StoreError::Undecodable`].
 pub async fn range(store: &Store, after: i64, limit: i64) -> Result<Vec<Envelope>, StoreError> {
+    range_rows(store, after, limit).await?.iter().map(RawEvent::decode).collect()
+}
+
+/// [`range`], with what is left of those that can't be read: for readers that tell what there is.
+///
+/// # Errors
+/// [`Corruption::Hole`].
+pub async fn readings(store: &Store, after: i64, limit: i64) -> Result<Vec<Reading>, StoreError> {
+    Ok(range_rows(store, after, limit).await?.into_iter().map(Reading::from).collect())
+}
+
+/// Up to the store's moment.
+async fn range_rows(store: &Store, after: i64, limit: i64) -> Result<Vec<RawEvent>, StoreError> {
     let limit = limit.min(store.last().saturating_sub(after)).max(0);
-    range_in(&**store.client().await?, after, limit).await?.iter().map(RawEvent::decode).collect()
+    range_in(&**store.client().await?, after, limit).await
 }
 
 /// [`range`] as rows, in the snapshot of a transaction.
@@ -81,6 +99,25 @@ pub async fn stream(store: &Store, key: StreamKey) -> Result<Vec<Envelope>, Stor
     Ok(streams(store, &[key]).await?.remove(&key).unwrap_or_default())
 }
 
+/// [`stream`], with what is left of the events that can't be read: for readers that tell what there is.
+///
+/// # Errors
+/// [`StoreError`] when the database doesn't answer.
+pub async fn stream_readings(store: &Store, key: StreamKey) -> Result<Vec<Reading>, StoreError> {
+    Ok(stream_rows(store, key).await?.into_iter().map(Reading::from).collect())
+}
+
+/// [`stream`] as rows.
+///
+/// # Errors
+/// [`StoreError`] when the database doesn't answer.
+pub async fn stream_rows(store: &Store, key: StreamKey) -> Result<Vec<RawEvent>, StoreError> {
+    let client = store.client().await?;
+    let statement = client.prepare_cached(READ_STREAMS).await?;
+    let rows = client.query(&statement, &[&LOG, &vec![key.id], &store.last()]).await?;
+    rows.iter().map(RawEvent::from_row).collect()
+}
+
 /// Several whole streams at once; every key asked for is in the answer.
 ///
 /// # Errors
@@ -91,7 +128,7 @@ pub async fn streams(
 ) -> Result<BTreeMap<StreamKey, Vec<Envelope>>, StoreError> {
     let ids: Vec<Uuid> = keys.iter().map(|key| key.id).collect();
     let client = store.client().await?;
-    let statement = client.prepare_cached(include_str!("sql/read_streams.sql")).await?;
+    let statement = client.prepare_cached(READ_STREAMS).await?;
     let rows = client.query(&statement, &[&LOG, &ids, &store.last()]).await?;
     let mut found: BTreeMap<StreamKey, Vec<Envelope>> = keys.iter().map(|key| (*key, Vec::new())).collect();
     for row in &rows {

@@ -9,8 +9,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde_json::Value;
-use tokio_postgres::{IsolationLevel, NoTls, Transaction};
-use tokio_util::task::AbortOnDropHandle;
+use tokio_postgres::{IsolationLevel, Transaction};
 use uuid::Uuid;
 
 use super::raw::{RawEvent, block_hash};
@@ -115,9 +114,7 @@ pub struct Report {
 /// # Errors
 /// [`StoreError`] when it can't be read; what is wrong with it is in the report.
 pub async fn run(store: &Store) -> Result<Report, StoreError> {
-    let (mut client, connection) = store.config().connect(NoTls).await?;
-    // Who stops waiting ends the connection with it, and so the statement that runs.
-    let _driver = AbortOnDropHandle::new(tokio::spawn(connection));
+    let (mut client, _driver) = store.connect_alone().await?;
     client.batch_execute(include_str!("sql/no_timeout.sql")).await?;
     let tx = client
         .build_transaction()

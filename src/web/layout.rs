@@ -40,7 +40,14 @@ pub fn page(frame: &Frame, here: &str, title: &str, script: &str, body: &Markup)
                         "As of position " (frame.position) ", " (whole(time)) ". " a href="?" { "Show what is now" }
                     }
                 }
-                main #main { (body) }
+                main #main {
+                    @if frame.left_out > 0 {
+                        p.notice role="status" {
+                            (left_out(frame.left_out)) code { "multica verify" } " names the places."
+                        }
+                    }
+                    (body)
+                }
                 // What was stays as it was: nothing makes such a page live.
                 @if frame.as_of.is_none() { script type="module" src={ "/assets/" (script) } {} }
             }
@@ -59,6 +66,11 @@ pub fn href(frame: &Frame, path: &str) -> String {
 
 fn whole(at: Timestamp) -> String {
     at.to_zoned(TimeZone::UTC).strftime("%A, %-d %B %Y, %H:%M:%S UTC").to_string()
+}
+
+fn left_out(things: usize) -> String {
+    let what = if things == 1 { "One thing is".to_owned() } else { format!("{things} things are") };
+    format!("{what} missing here: the log is damaged there. ")
 }
 
 /// A page without a session: sign-in and errors.

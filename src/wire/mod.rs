@@ -5,6 +5,7 @@
 //! `null` is written as `null`, optional extras disappear when absent.
 
 pub mod api;
+pub mod bundle;
 pub mod daemon;
 pub mod feed;
 pub mod problem;

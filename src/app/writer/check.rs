@@ -120,6 +120,17 @@ impl Schemas {
         catalogue
     }
 
+    /// Every schema that is built in, by event type and version.
+    #[must_use]
+    pub fn texts() -> BTreeMap<(String, i16), Value> {
+        Files::iter()
+            .filter_map(|file| {
+                let name = event_of(&file)?;
+                Some((name, serde_json::from_slice(&Files::get(&file)?.data).ok()?))
+            })
+            .collect()
+    }
+
     /// Compiles schemas given as (event type, version, schema).
     ///
     /// # Errors

@@ -7,6 +7,7 @@ pub mod directory;
 pub mod issue;
 pub mod manual;
 pub mod project;
+pub mod replay;
 pub mod resource;
 pub mod task;
 pub mod verify;

@@ -1,6 +1,7 @@
 //! `multica task` and `multica feed`.
 
 use std::borrow::Borrow;
+use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
@@ -10,6 +11,7 @@ use crate::cli::error::CliError;
 use crate::cli::output::{escaped, line, note, read, short};
 use crate::cli::session::{Session, pick};
 use crate::cli::story;
+use crate::cli::verb::replay::{self, Steps};
 use crate::client::api::{Call, segment};
 use crate::client::feed::{Feed, FeedItem};
 use crate::domain::task::Status;
@@ -40,6 +42,22 @@ pub enum TaskVerb {
     History {
         /// KEY-n#run, or the id or a part of it.
         task: String,
+    },
+    /// Goes through a task's story with the rules of this build: its state after each event, and where they
+    /// would decide otherwise.
+    Replay {
+        /// KEY-n#run, or the id or a part of it.
+        task: String,
+        #[command(flatten)]
+        steps: Steps,
+    },
+    /// Writes a task's history into a file that `multica replay` opens anywhere: no texts, no private paths.
+    Export {
+        /// KEY-n#run, or the id or a part of it.
+        task: String,
+        /// Where to; standard output when it isn't said. What is there stays.
+        #[arg(long, value_name = "PATH")]
+        file: Option<PathBuf>,
     },
     /// Prints what the agent said and did.
     Logs {
@@ -122,6 +140,8 @@ pub async fn run(session: &Session, verb: TaskVerb) -> Result<(), CliError> {
             }
             line(&story::told(&story::entries(&answer)))
         }
+        TaskVerb::Replay { task, steps } => replay::of_task(session, &task, &steps).await,
+        TaskVerb::Export { task, file } => replay::export(session, &task, file.as_deref()).await,
         TaskVerb::Logs { task, follow } => logs(session, &task, follow).await,
         TaskVerb::Cancel { task } => {
             let path = format!("/api/tasks/{}/cancel", segment(&task));

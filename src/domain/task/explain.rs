@@ -250,7 +250,7 @@ fn dispatched(task: &Task, claim: &Claim, facts: &Facts<'_>) -> Explanation {
         )
     } else if let Some(blocked) = foreign_lock(task, facts) {
         (blocked, "that program lets the directory go; until then the task is parked".to_owned())
-    } else if claim.place.is_none() && facts.stalled {
+    } else if claim.place.is_none() && facts.stalled && facts.daemon.online {
         commands.push("multica daemon logs".to_owned());
         commands.push(format!("multica task cancel {}", task.name()));
         (

@@ -186,7 +186,7 @@ pub(crate) fn samples() -> Vec<TaskEvent> {
     ]
 }
 
-fn queued() -> Vec<TaskEvent> {
+pub(crate) fn queued() -> Vec<TaskEvent> {
     vec![TaskEvent::Queued(facts())]
 }
 
@@ -337,7 +337,7 @@ fn the_log_never_lets_a_task_leave_its_end() {
 }
 
 /// Every report and command, by a number: what histories are made of.
-fn command(n: usize, generation: u32) -> TaskCommand {
+pub(crate) fn command(n: usize, generation: u32) -> TaskCommand {
     match n % 19 {
         0 => TaskCommand::Claim(claim()),
         1 => TaskCommand::Receive { generation },

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Loaded, Texts, ids, load};
+use super::{Loaded, Texts, ids, load, load_one};
 use crate::domain::issue::{self, Assignee, Author, Issue, IssueEvent};
 use crate::domain::{ActorKind, Event};
 use crate::http::App;
@@ -28,7 +28,8 @@ pub async fn issues(
 /// # Errors
 /// `not_found`; see [`load`].
 pub async fn issue(app: &App, workspace: WorkspaceId, id: IssueId) -> Result<Loaded<Issue>, ApiError> {
-    issues(app, workspace, &[id]).await?.pop().ok_or_else(|| ApiError::unknown("issue", id))
+    let found = load_one(app, workspace, issue::evolve::stream(id), issue::evolve::fold).await?;
+    found.ok_or_else(|| ApiError::unknown("issue", id))
 }
 
 /// Issues as the API shows them.

@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use super::App;
 use super::error::ApiError;
+use super::left_out;
 use crate::domain::{ContentRef, Envelope, Impossible, StreamKey};
 use crate::kernel::ids::{ContentId, WorkspaceId};
 use crate::store::read;
@@ -86,11 +87,24 @@ pub fn time(at: Option<Timestamp>) -> Value {
     at.map_or(Value::Null, |at| Value::String(at.to_string()))
 }
 
-/// Loads and folds streams of one workspace, in the order asked for; what isn't there or isn't this
-/// workspace's is left out.
+/// Loads and folds one stream of a workspace; none when it isn't there or isn't this workspace's.
 ///
 /// # Errors
-/// What went wrong with the database, or a stream that can't be folded.
+/// What went wrong with the database, or with the stream.
+pub async fn load_one<S>(
+    app: &App,
+    workspace: WorkspaceId,
+    key: StreamKey,
+    fold: impl Fn(&[Envelope]) -> Result<Option<S>, Impossible>,
+) -> Result<Option<Loaded<S>>, ApiError> {
+    folded(workspace, read::stream(&app.store, key).await?, &fold)
+}
+
+/// Loads and folds streams of one workspace, in the order asked for; what isn't there or isn't this
+/// workspace's is left out, and so is what is damaged, which the answer says ([`left_out`]).
+///
+/// # Errors
+/// What went wrong with the database.
 pub async fn load<S>(
     app: &App,
     workspace: WorkspaceId,
@@ -100,16 +114,26 @@ pub async fn load<S>(
     if keys.is_empty() {
         return Ok(Vec::new());
     }
-    let mut streams = read::streams(&app.store, keys).await?;
+    let mut streams = left_out::readable(read::each(&app.store, keys).await?);
     let mut loaded = Vec::with_capacity(keys.len());
     for key in keys {
         let Some(events) = streams.remove(key) else { continue };
-        if events.first().is_none_or(|first| first.workspace != workspace) {
-            continue;
-        }
-        if let Some(state) = fold(&events).map_err(|source| ApiError::Unfoldable { source })? {
-            loaded.push(Loaded { state, events });
+        match folded(workspace, events, &fold) {
+            Err(error) if error.is_damage() => left_out::note(*key),
+            found => loaded.extend(found?),
         }
     }
     Ok(loaded)
+}
+
+fn folded<S>(
+    workspace: WorkspaceId,
+    events: Vec<Envelope>,
+    fold: &impl Fn(&[Envelope]) -> Result<Option<S>, Impossible>,
+) -> Result<Option<Loaded<S>>, ApiError> {
+    if events.first().is_none_or(|first| first.workspace != workspace) {
+        return Ok(None);
+    }
+    let state = fold(&events).map_err(|source| ApiError::Unfoldable { source })?;
+    Ok(state.map(|state| Loaded { state, events }))
 }

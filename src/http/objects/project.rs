@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Loaded, Texts, ids, load};
+use super::{Loaded, Texts, ids, load, load_one};
 use crate::domain::agent::{self, Agent};
 use crate::domain::project::state::Resource;
 use crate::domain::project::{self, Project, ProjectEvent};
@@ -31,7 +31,8 @@ pub async fn projects(
 /// # Errors
 /// `not_found`; see [`load`].
 pub async fn project(app: &App, workspace: WorkspaceId, id: ProjectId) -> Result<Loaded<Project>, ApiError> {
-    projects(app, workspace, &[id]).await?.pop().ok_or_else(|| ApiError::unknown("project", id))
+    let found = load_one(app, workspace, project::evolve::stream(id), project::evolve::fold).await?;
+    found.filter(|project| !project.state.deleted).ok_or_else(|| ApiError::unknown("project", id))
 }
 
 /// Projects as the API shows them.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::{Loaded, Texts, ids, load};
+use super::{Loaded, Texts, ids, load, load_one};
 use crate::domain::directory::{self, Directory};
 use crate::domain::task::{
     self, Ending, Outcome, ParkedBecause, Phase, Queued, Status, Task, TaskEvent, Trigger, Usage, failure,
@@ -30,7 +30,8 @@ pub async fn tasks(app: &App, workspace: WorkspaceId, ids: &[TaskId]) -> Result<
 /// # Errors
 /// `not_found`; see [`load`].
 pub async fn task(app: &App, workspace: WorkspaceId, id: TaskId) -> Result<Loaded<Task>, ApiError> {
-    tasks(app, workspace, &[id]).await?.pop().ok_or_else(|| ApiError::unknown("task", id))
+    let found = load_one(app, workspace, task::evolve::stream(id), task::evolve::fold).await?;
+    found.ok_or_else(|| ApiError::unknown("task", id))
 }
 
 /// Tasks as the API shows them, with what parked ones wait for.

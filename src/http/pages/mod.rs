@@ -20,13 +20,13 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::as_of::Reading;
+use super::as_of::AsAsked;
 use super::auth::Identity;
 use super::body::{Path, Query};
 use super::error::{ApiError, Told};
 use super::idempotency::Call;
 use super::routes::{agents, directories, issues, projects, tasks, workspaces};
-use super::{App, feed};
+use super::{App, feed, left_out};
 use crate::kernel::ids::{IssueId, TaskId};
 use crate::web;
 use crate::web::view::Frame;
@@ -111,8 +111,8 @@ fn asked<T: DeserializeOwned>(value: Value) -> Result<Query<T>, ApiError> {
 async fn frame(app: &App, who: &Identity, filters: String) -> Result<Frame, ApiError> {
     let as_of = app.store.as_of();
     let position = as_of.map_or_else(|| *app.store.head().borrow(), |moment| moment.position);
-    let Json(me) = workspaces::me(Reading(app.clone()), who.clone()).await?;
-    let Json(all) = workspaces::list(Reading(app.clone()), who.clone()).await?;
+    let Json(me) = workspaces::me(AsAsked(app.clone()), who.clone()).await?;
+    let Json(all) = workspaces::list(AsAsked(app.clone()), who.clone()).await?;
     let all = serde_json::to_value(all)?;
     let here = who.workspace.to_string();
     let workspace = all.as_array().into_iter().flatten().find(|workspace| workspace["id"] == here.as_str());
@@ -122,7 +122,13 @@ async fn frame(app: &App, who: &Identity, filters: String) -> Result<Frame, ApiE
         member: facts::text(&me["name"]),
         workspace: workspace.map(|workspace| facts::text(&workspace["name"])).unwrap_or_default(),
         filters,
+        left_out: 0,
     })
+}
+
+/// The page around its facts, which are all read by now.
+fn finished(frame: Frame) -> Frame {
+    Frame { left_out: left_out::count(), ..frame }
 }
 
 /// `GET /?before=`.
@@ -132,7 +138,7 @@ struct Before {
 }
 
 async fn feed_page(
-    Reading(app): Reading,
+    AsAsked(app): AsAsked,
     reader: Result<Reader, PageError>,
     Query(asked): Query<Before>,
 ) -> Result<Markup, PageError> {
@@ -147,18 +153,18 @@ async fn feed_page(
 }
 
 async fn listed(app: &App, who: &Identity, wanted: Value) -> Result<Vec<api::Task>, ApiError> {
-    let Json(mut answer) = tasks::list(Reading(app.clone()), who.clone(), asked(wanted)?).await?;
+    let Json(mut answer) = tasks::list(AsAsked(app.clone()), who.clone(), asked(wanted)?).await?;
     Ok(serde_json::from_value(answer["tasks"].take())?)
 }
 
 async fn titles(app: &App, who: &Identity) -> Result<BTreeMap<IssueId, String>, ApiError> {
     let wanted = asked(json!({"limit": 1000}))?;
-    let Json(mut answer) = issues::list(Reading(app.clone()), who.clone(), wanted).await?;
+    let Json(mut answer) = issues::list(AsAsked(app.clone()), who.clone(), wanted).await?;
     let issues: Vec<api::Issue> = serde_json::from_value(answer["issues"].take())?;
     Ok(issues.into_iter().map(|issue| (issue.id, issue.title)).collect())
 }
 
-async fn tasks_page(Reading(app): Reading, reader: Result<Reader, PageError>) -> Result<Markup, PageError> {
+async fn tasks_page(AsAsked(app): AsAsked, reader: Result<Reader, PageError>) -> Result<Markup, PageError> {
     let Reader(who) = reader?;
     let frame = frame(&app, &who, String::new()).await?;
     let titles = titles(&app, &who).await?;
@@ -166,11 +172,11 @@ async fn tasks_page(Reading(app): Reading, reader: Result<Reader, PageError>) ->
     let over = listed(&app, &who, json!({"status": "completed,failed,cancelled", "limit": 100})).await?;
     let rows =
         |tasks: &[api::Task]| -> Vec<_> { tasks.iter().map(|task| facts::task_row(task, &titles)).collect() };
-    Ok(web::tasks::page(&frame, &rows(&active), &rows(&over)))
+    Ok(web::tasks::page(&finished(frame), &rows(&active), &rows(&over)))
 }
 
 async fn task_page(
-    Reading(app): Reading,
+    AsAsked(app): AsAsked,
     reader: Result<Reader, PageError>,
     Path(path): Path<String>,
 ) -> Result<Markup, PageError> {
@@ -179,15 +185,15 @@ async fn task_page(
     let frame = frame(&app, &who, format!("task={id}")).await?;
     let task = tasks::shown(&app, who.workspace, id).await?;
     let titles = titles(&app, &who).await?;
-    let Json(explanation) = tasks::explain(Reading(app.clone()), who.clone(), Path(path.clone())).await?;
-    let Json(history) = tasks::history(Reading(app.clone()), who.clone(), Path(path.clone())).await?;
+    let Json(explanation) = tasks::explain(AsAsked(app.clone()), who.clone(), Path(path.clone())).await?;
+    let Json(history) = tasks::history(AsAsked(app.clone()), who.clone(), Path(path.clone())).await?;
     let Json(messages) =
-        tasks::messages(Reading(app.clone()), who.clone(), Path(path), asked(json!({}))?).await?;
+        tasks::messages(AsAsked(app.clone()), who.clone(), Path(path), asked(json!({}))?).await?;
     let left_out = messages.len().saturating_sub(app.limits.page_messages);
     let machines = machines(&app, &who).await?;
     let shown = &messages[left_out..];
     let page = facts::task_page(task, &titles, explanation, &history, shown, left_out, &machines)?;
-    Ok(web::task::page(&frame, &page))
+    Ok(web::task::page(&finished(frame), &page))
 }
 
 async fn cancel(
@@ -209,45 +215,45 @@ async fn cancel(
 }
 
 async fn directories_page(
-    Reading(app): Reading,
+    AsAsked(app): AsAsked,
     reader: Result<Reader, PageError>,
 ) -> Result<Markup, PageError> {
     let Reader(who) = reader?;
     let frame = frame(&app, &who, String::new()).await?;
-    let Json(mut answer) = directories::list(Reading(app.clone()), who.clone()).await?;
+    let Json(mut answer) = directories::list(AsAsked(app.clone()), who.clone()).await?;
     let directories: Vec<api::Directory> = serde_json::from_value(answer["directories"].take())?;
     let machines = machines(&app, &who).await?;
     let tasks = listed(&app, &who, json!({"active": true, "limit": 1000})).await?;
     let agents: BTreeMap<TaskId, String> = tasks.into_iter().map(|task| (task.id, task.agent_name)).collect();
     let cards: Vec<_> =
         directories.iter().map(|directory| facts::directory_card(directory, &machines, &agents)).collect();
-    Ok(web::directories::page(&frame, &cards))
+    Ok(web::directories::page(&finished(frame), &cards))
 }
 
 /// Names of machines by daemon id.
 async fn machines(app: &App, who: &Identity) -> Result<BTreeMap<String, String>, ApiError> {
-    let Json(mut answer) = agents::daemons(Reading(app.clone()), who.clone()).await?;
+    let Json(mut answer) = agents::daemons(AsAsked(app.clone()), who.clone()).await?;
     let daemons: Vec<api::Daemon> = serde_json::from_value(answer["daemons"].take())?;
     Ok(daemons.into_iter().map(|daemon| (daemon.daemon_id, daemon.device_name)).collect())
 }
 
 async fn projects_page(
-    Reading(app): Reading,
+    AsAsked(app): AsAsked,
     reader: Result<Reader, PageError>,
 ) -> Result<Markup, PageError> {
     let Reader(who) = reader?;
     let frame = frame(&app, &who, String::new()).await?;
-    let Json(mut answer) = projects::list(Reading(app.clone()), who.clone(), asked(json!({}))?).await?;
+    let Json(mut answer) = projects::list(AsAsked(app.clone()), who.clone(), asked(json!({}))?).await?;
     let listed: Vec<api::Project> = serde_json::from_value(answer["projects"].take())?;
     let machines = machines(&app, &who).await?;
     let mut cards = Vec::new();
     for project in listed {
         let path = Path(project.id.to_string());
-        let Json(mut answer) = projects::resources(Reading(app.clone()), who.clone(), path).await?;
+        let Json(mut answer) = projects::resources(AsAsked(app.clone()), who.clone(), path).await?;
         let resources: Vec<api::Resource> = serde_json::from_value(answer["resources"].take())?;
         cards.push(facts::project_card(project, &resources, &machines));
     }
-    Ok(web::projects::page(&frame, &cards))
+    Ok(web::projects::page(&finished(frame), &cards))
 }
 
 async fn icon(headers: HeaderMap) -> Result<Response, PageError> {

@@ -1,6 +1,7 @@
 //! The routes, one file for each thing.
 
 pub mod agents;
+pub mod bundle;
 pub mod claims;
 pub mod daemon;
 pub mod directories;
@@ -133,7 +134,7 @@ pub fn one_of<'a>(word: &'a str, known: &[&str], field: &str) -> Result<&'a str,
 /// `invalid_field`.
 pub fn said(app: &App, text: &str, field: &str) -> Result<String, ApiError> {
     let trimmed = text.trim();
-    if trimmed.is_empty() {
+    if !crate::kernel::text::says_something(trimmed) {
         return Err(ApiError::field(field, format!("`{field}` must not be empty")));
     }
     bounded(app, trimmed, field)
@@ -152,19 +153,24 @@ pub fn title(app: &App, text: Option<&str>) -> Result<Option<NewContent>, ApiErr
 /// # Errors
 /// `invalid_field` for one that says nothing or too much.
 pub fn required_title(app: &App, text: &str) -> Result<NewContent, ApiError> {
-    let title = said(app, text, "title")?;
+    let more = "; what needs more belongs in `description`";
+    Ok(content(app, one_line(app, text, "title", more)?))
+}
+
+/// A text that names something: one line that fits a list; `more` says where the rest belongs.
+///
+/// # Errors
+/// `invalid_field` for one that says nothing or too much.
+pub fn one_line(app: &App, text: &str, field: &str, more: &str) -> Result<String, ApiError> {
+    let line = said(app, text, field)?;
     let most = app.limits.title_characters;
-    if title.contains(['\n', '\r']) {
-        return Err(ApiError::field(
-            "title",
-            "`title` is one line; what needs more belongs in `description`",
-        ));
+    if line.contains(['\n', '\r']) {
+        return Err(ApiError::field(field, format!("`{field}` is one line{more}")));
     }
-    if title.chars().count() > most {
-        let sentence = format!("`title` has more than {most} characters; put the rest in `description`");
-        return Err(ApiError::field("title", sentence));
+    if line.chars().count() > most {
+        return Err(ApiError::field(field, format!("`{field}` has more than {most} characters{more}")));
     }
-    Ok(content(app, title))
+    Ok(line)
 }
 
 /// A description that may be left as it is.

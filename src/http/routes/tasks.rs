@@ -9,18 +9,20 @@ use serde_json::{Value, json};
 use super::{id, issues, one_of, optional_id};
 use crate::app::task_cancel::TaskCancel;
 use crate::domain::directory::{self, DirectoryEvent};
-use crate::domain::task::{Status, Task, TaskEvent};
+use crate::domain::task::{self, Status, Task, TaskEvent};
 use crate::domain::{Envelope, Event, Family, StreamKey};
 use crate::http::App;
-use crate::http::as_of::Reading;
+use crate::http::as_of::AsAsked;
 use crate::http::auth::Identity;
 use crate::http::body::{Path, Query};
 use crate::http::error::ApiError;
 use crate::http::idempotency::{Call, at};
+use crate::http::left_out;
 use crate::http::objects::Loaded;
 use crate::http::objects::task::{task, task_values, tasks};
 use crate::kernel::ids::{AgentId, DirectoryId, StreamId, TaskId, WorkspaceId};
 use crate::readmodel::{activity, agent_roster, issue_board, task_status};
+use crate::store::raw::Reading;
 use crate::store::{read, transcript};
 use crate::wire::api;
 use crate::wire::daemon::Message;
@@ -43,7 +45,7 @@ pub struct Filter {
 
 /// Newest first.
 pub async fn list(
-    Reading(app): Reading,
+    AsAsked(app): AsAsked,
     who: Identity,
     Query(filter): Query<Filter>,
 ) -> Result<Json<Value>, ApiError> {
@@ -76,7 +78,7 @@ async fn listed(
 
 /// `GET /api/issues/{id}/task-runs`.
 pub async fn of_issue(
-    Reading(app): Reading,
+    AsAsked(app): AsAsked,
     who: Identity,
     Path(path): Path<String>,
 ) -> Result<Json<Vec<api::Task>>, ApiError> {
@@ -91,7 +93,7 @@ pub async fn of_issue(
 
 /// `GET /api/issues/{id}/active-task`.
 pub async fn active_of_issue(
-    Reading(app): Reading,
+    AsAsked(app): AsAsked,
     who: Identity,
     Path(path): Path<String>,
 ) -> Result<Json<Value>, ApiError> {
@@ -107,7 +109,7 @@ pub async fn active_of_issue(
 
 /// `GET /api/agents/{id}/tasks`.
 pub async fn of_agent(
-    Reading(app): Reading,
+    AsAsked(app): AsAsked,
     who: Identity,
     Path(path): Path<String>,
 ) -> Result<Json<Vec<api::Task>>, ApiError> {
@@ -201,7 +203,7 @@ async fn value(app: &App, workspace: WorkspaceId, loaded: Loaded<Task>) -> Resul
 
 /// `GET /api/tasks/{ref}`.
 pub async fn get(
-    Reading(app): Reading,
+    AsAsked(app): AsAsked,
     who: Identity,
     Path(path): Path<String>,
 ) -> Result<Json<api::Task>, ApiError> {
@@ -245,7 +247,7 @@ pub struct Since {
 
 /// The transcript of a task's last claim, or of an earlier one.
 pub async fn messages(
-    Reading(app): Reading,
+    AsAsked(app): AsAsked,
     who: Identity,
     Path(path): Path<String>,
     Query(asked): Query<Since>,
@@ -266,18 +268,35 @@ pub async fn messages(
 
 /// `GET /api/tasks/{ref}/history`: its events, its directories' that name it, and its issue's that it caused.
 pub async fn history(
-    Reading(app): Reading,
+    AsAsked(app): AsAsked,
     who: Identity,
     Path(path): Path<String>,
 ) -> Result<Json<Value>, ApiError> {
-    let loaded = by_name(&app, who.workspace, &path).await?;
-    let events = story(&app, who.workspace, loaded).await?;
-    let entries = activity::entries(&app.store, &app.registry, &events).await?;
+    let id = named(&app, who.workspace, &path).await?;
+    let events = match task(&app, who.workspace, id).await {
+        // What is left of it is told, with what can't be read in its place.
+        Err(error) if error.is_damage() => {
+            let readings = read::stream_readings(&app.store, task::evolve::stream(id)).await?;
+            if readings.first().is_none_or(|first| first.workspace() != who.workspace) {
+                return Err(error);
+            }
+            readings
+        }
+        loaded => story(&app, who.workspace, loaded?).await?.into_iter().map(Reading::from).collect(),
+    };
+    let entries = activity::entries(&app.store, &app.registry, events).await?;
     Ok(Json(json!({"entries": entries})))
 }
 
 /// Everything that concerns a task, in log order.
-async fn story(app: &App, workspace: WorkspaceId, loaded: Loaded<Task>) -> Result<Vec<Envelope>, ApiError> {
+///
+/// # Errors
+/// What went wrong with the database.
+pub(super) async fn story(
+    app: &App,
+    workspace: WorkspaceId,
+    loaded: Loaded<Task>,
+) -> Result<Vec<Envelope>, ApiError> {
     let id = loaded.state.id;
     let mut directories: Vec<DirectoryId> = loaded
         .events
@@ -294,7 +313,8 @@ async fn story(app: &App, workspace: WorkspaceId, loaded: Loaded<Task>) -> Resul
     keys.push(crate::domain::issue::evolve::stream(loaded.state.facts.issue));
     let facts = &loaded.state.facts;
     keys.push(StreamKey::new(Family::Daemon, StreamId::of_daemon(workspace, &facts.daemon).0));
-    let streams = read::streams(&app.store, &keys).await?;
+    // What can't be read of the others is theirs to tell.
+    let streams = left_out::readable(read::each(&app.store, &keys).await?);
     // Its machine's comings and goings, as long as it wasn't over.
     let began = loaded.events.first().and_then(|envelope| envelope.position);
     let over = loaded.events.iter().find(|envelope| {
@@ -334,7 +354,7 @@ fn cause_first(events: Vec<Envelope>) -> Vec<Envelope> {
 
 /// `GET /api/tasks/{ref}/explain`.
 pub async fn explain(
-    Reading(app): Reading,
+    AsAsked(app): AsAsked,
     who: Identity,
     Path(path): Path<String>,
 ) -> Result<Json<api::Explanation>, ApiError> {

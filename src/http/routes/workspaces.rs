@@ -8,13 +8,13 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{id, said};
+use super::{id, one_line};
 use crate::app::workspace_write::WorkspaceWrite;
 use crate::domain::Refusal;
 use crate::domain::workspace::{TokenHolder, WorkspaceCommand};
 use crate::fold::access::WorkspaceRow;
 use crate::http::App;
-use crate::http::as_of::Reading;
+use crate::http::as_of::AsAsked;
 use crate::http::auth::{Caller, Identity};
 use crate::http::body::{Body, Path};
 use crate::http::error::ApiError;
@@ -27,7 +27,7 @@ use crate::readmodel::found::Found;
 use crate::wire::api;
 
 /// `GET /api/me`.
-pub async fn me(Reading(app): Reading, who: Identity) -> Result<Json<Value>, ApiError> {
+pub async fn me(AsAsked(app): AsAsked, who: Identity) -> Result<Json<Value>, ApiError> {
     let agent = match &who.caller {
         Caller::Task { agent, task, .. } => Some((*agent, *task)),
         Caller::Member { .. } | Caller::Daemon { .. } => None,
@@ -50,7 +50,7 @@ pub async fn me(Reading(app): Reading, who: Identity) -> Result<Json<Value>, Api
 }
 
 /// `GET /api/workspaces`.
-pub async fn list(Reading(app): Reading, who: Identity) -> Result<Json<Vec<Value>>, ApiError> {
+pub async fn list(AsAsked(app): AsAsked, who: Identity) -> Result<Json<Vec<Value>>, ApiError> {
     let found = match &who.caller {
         Caller::Member { user, .. } => access::workspaces_of(&app.store, &app.registry, *user).await?,
         Caller::Daemon { .. } | Caller::Task { .. } => {
@@ -62,7 +62,7 @@ pub async fn list(Reading(app): Reading, who: Identity) -> Result<Json<Vec<Value
 
 /// `GET /api/workspaces/{id}`.
 pub async fn get(
-    Reading(app): Reading,
+    AsAsked(app): AsAsked,
     who: Identity,
     Path(path): Path<String>,
 ) -> Result<Json<Value>, ApiError> {
@@ -106,7 +106,7 @@ async fn values(app: &App, found: &[Found<WorkspaceRow>]) -> Result<Vec<Value>, 
 
 /// `GET /api/workspaces/{id}/members`.
 pub async fn members(
-    Reading(app): Reading,
+    AsAsked(app): AsAsked,
     who: Identity,
     Path(path): Path<String>,
 ) -> Result<Json<Vec<api::Member>>, ApiError> {
@@ -133,7 +133,7 @@ pub async fn members(
 }
 
 /// `GET /api/tokens`.
-pub async fn tokens(Reading(app): Reading, who: Identity) -> Result<Json<Vec<api::Token>>, ApiError> {
+pub async fn tokens(AsAsked(app): AsAsked, who: Identity) -> Result<Json<Vec<api::Token>>, ApiError> {
     let user = who.user()?;
     let found = access::tokens_of(&app.store, &app.registry, who.workspace, user).await?;
     let values = found.iter().map(|found| {
@@ -175,7 +175,7 @@ pub async fn issue_token(
     body: Body<NewToken>,
 ) -> Result<Response, ApiError> {
     let user = call.who.user()?;
-    let name = said(&app, &body.value.name, "name")?;
+    let name = one_line(&app, &body.value.name, "name", "")?;
     let prefix = if body.value.daemon_id.is_some() { token::DAEMON } else { token::MEMBER };
     let (secret, sha256) = token::fresh(prefix, app.world.random());
     let record = TokenId(app.world.uuid_v7());

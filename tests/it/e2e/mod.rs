@@ -12,4 +12,5 @@ mod readme;
 mod starts;
 mod steps;
 mod story;
+mod stranded;
 mod up;

@@ -181,6 +181,10 @@ async fn what_is_too_long_is_refused_and_what_is_odd_is_kept() {
         ("/api/projects", json!({"title": "two\nlines"})),
         ("/api/issues", json!({"title": "two\r\nlines"})),
         ("/api/issues", json!({"title": "a", "description": long})),
+        ("/api/issues", json!({"title": "\u{200b}\u{feff}"})),
+        ("/api/tokens", json!({"name": "x".repeat(limits().title_characters + 1)})),
+        ("/api/tokens", json!({"name": "two\nlines"})),
+        ("/api/tokens", json!({"name": "\u{200b}"})),
     ] {
         assert_eq!(served.post(path, &body).await.problem(400), "invalid_field", "{path}");
     }

@@ -43,6 +43,21 @@ async fn a_connection_that_never_finishes_asking_is_closed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_body_that_never_comes_whole_is_its_sender_s_fault() {
+    let served = Served::with(Limits { body_read: Millis(200), ..limits() }).await;
+    let mut half = TcpStream::connect(served.address).await.unwrap();
+    let ask = format!(
+        "POST /api/issues HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n\
+         Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{{\"title\":",
+        served.address, served.token
+    );
+    half.write_all(ask.as_bytes()).await.unwrap();
+    let said = until_closed(&mut half).await;
+    assert!(said.starts_with("HTTP/1.1 408") && said.contains("body_too_slow"), "{said}");
+    served.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_connection_is_kept_between_requests_and_closed_when_no_more_come() {
     let served = Served::with(Limits { header_read: Millis(400), ..limits() }).await;
     let mut kept = TcpStream::connect(served.address).await.unwrap();

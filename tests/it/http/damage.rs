@@ -183,3 +183,82 @@ async fn timed_duties_and_promotions_go_on_past_what_can_not_be_read() {
     eventually(PATIENCE, || async { scene.status(&broken).await == "failed" }).await;
     scene.finish().await;
 }
+
+/// J-133: the list is there, what is missing is named, and whoever asks for the damaged thing itself is told.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_damaged_takes_no_list_feed_or_story_with_it() {
+    let scene = Scene::on(Served::with(forgetful()).await).await;
+    let (running, _) = scene.running("Runs").await;
+    let (parked, _) = scene.parked("Waits").await;
+    let broken = scene.issue("Broken").await;
+    let issue = issue_of(&scene, &broken).await;
+    let agent = json!({"name": "Other", "runtime_id": scene.runtime, "max_concurrent_tasks": 1,
+        "command": {"program": "/bin/sh", "arguments": ["-c", "cat"]}});
+    let other = scene.served.post("/api/agents", &agent).await.is(201)["id"].as_str().unwrap().to_owned();
+    let directory = scene.served.get("/api/directories").await.is(200)["directories"][0]["id"].clone();
+    let directory = directory.as_str().unwrap().to_owned();
+    let project = json!({"title": "Second"});
+    let second =
+        scene.served.post("/api/projects", &project).await.is(201)["id"].as_str().unwrap().to_owned();
+    let of = scene.served.get(&format!("/api/tasks/{running}")).await.is(200)["issue_id"].clone();
+    let damaged = [&broken, &issue, &other, &directory, &second];
+    for stream in damaged {
+        damage(&scene, stream).await;
+    }
+    for (path, named) in [
+        ("/api/tasks", vec![format!("task/{broken}"), format!("directory/{directory}")]),
+        ("/api/tasks?active=true", vec![format!("task/{broken}")]),
+        ("/api/issues", vec![format!("issue/{issue}")]),
+        ("/api/agents", vec![format!("agent/{other}")]),
+        ("/api/projects", vec![format!("project/{second}")]),
+        ("/api/directories", vec![]),
+        ("/api/feed?after=0&limit=1000", vec![]),
+    ] {
+        let answer = scene.served.get(path).await;
+        let told = answer.header("x-multica-left-out").unwrap_or_default().to_owned();
+        let body = answer.is(200).to_string();
+        for name in named {
+            assert!(told.contains(&name), "{path}: {told}");
+            let id = name.rsplit('/').next().unwrap();
+            assert!(name.starts_with("directory") || !body.contains(id), "{path} shows {name}: {body}");
+        }
+    }
+    let listed = scene.served.get("/api/tasks").await.is(200)["tasks"].to_string();
+    assert!(listed.contains(&running) && listed.contains(&parked), "{listed}");
+    let feed = scene.served.get("/api/feed?after=0&limit=1000").await.is(200);
+    let unread: Vec<&Value> = feed["entries"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|entry| entry["text"].as_str().unwrap().contains("can't be read"))
+        .collect();
+    assert!(unread.len() >= damaged.len(), "{feed:#}");
+    let positions: Vec<i64> =
+        feed["entries"].as_array().unwrap().iter().map(|entry| entry["position"].as_i64().unwrap()).collect();
+    assert!(positions.is_sorted() && positions.len() > unread.len(), "{positions:?}");
+
+    // The stories of the sound ones, and what is left of the damaged one's.
+    let story = scene.served.get(&format!("/api/tasks/{running}/history")).await.is(200).to_string();
+    assert!(story.contains("task.started") && !story.contains("can't be read"), "{story}");
+    let story = scene.served.get(&format!("/api/tasks/{broken}/history")).await.is(200).to_string();
+    assert!(story.contains("can't be read"), "{story}");
+    for task in [&running, &parked] {
+        let explained = scene.served.get(&format!("/api/tasks/{task}/explain")).await.is(200);
+        assert!(
+            sentences(&explained).contains("the history of its directory can't be read"),
+            "{explained:#}"
+        );
+        assert!(explained["commands"].to_string().contains("multica verify"), "{explained:#}");
+    }
+    let issue_path = format!("/api/issues/{issue}");
+    assert_eq!(scene.served.get(&issue_path).await.problem(500), "log_damaged");
+    scene.served.get(&format!("/api/issues/{}", of.as_str().unwrap())).await.is(200);
+
+    // The command line shows the rest and says what is missing; pages do too.
+    let told = scene.served.cli(&["agent", "list"]).await;
+    assert!(told.contains("Dev") && !told.contains("Other"), "{told}");
+    for stream in damaged {
+        mend(&scene, stream).await;
+    }
+    scene.finish().await;
+}

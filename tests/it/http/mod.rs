@@ -15,6 +15,7 @@ mod pairs;
 mod parking;
 mod queue;
 mod readers;
+mod replay;
 mod shortage;
 mod silence;
 mod speakers;

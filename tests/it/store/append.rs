@@ -64,19 +64,42 @@ async fn four_writers_leave_no_hole_that_a_tight_reader_could_see() {
     rig.finish().await;
 }
 
-#[tokio::test]
-async fn a_lost_answer_is_asked_for_again_with_the_same_batch() {
-    let db = TestDb::new().await;
+/// A proxy before the database, and how to reach the database through it.
+fn proxied(db: &TestDb) -> (Proxy, tokio_postgres::Config) {
     let socket = match &db.app.get_hosts()[0] {
         tokio_postgres::config::Host::Unix(folder) => folder.clone(),
         other => panic!("{other:?}"),
     };
-    let direct = db.store().await;
-    let registry = Arc::new(toy::registry());
-    multica::readmodel::install::run(&direct, &registry).await.unwrap();
     let proxy = Proxy::before(&socket);
     let mut through = tokio_postgres::Config::new();
     through.host_path(proxy.folder()).user("multica_app").dbname(db.app.get_dbname().unwrap());
+    (proxy, through)
+}
+
+/// A server that is stopped takes connections and answers none of them.
+#[tokio::test]
+async fn what_reads_the_whole_log_does_not_wait_for_a_database_that_stands_still() {
+    let db = TestDb::new().await;
+    let (proxy, through) = proxied(&db);
+    let quick = Limits { database_wait: Millis(300), ..limits() };
+    let store = Store::open(through, &quick, Durability::Waived).await.unwrap();
+    let registry = toy::registry();
+    multica::readmodel::install::run(&store, &registry).await.unwrap();
+    multica::store::verify::run(&store).await.unwrap();
+    proxy.fall_silent();
+    let error = multica::store::verify::run(&store).await.unwrap_err();
+    assert!(matches!(error, StoreError::TimedOut { .. }), "{error:?}");
+    let error = multica::readmodel::verify::all(&store, &registry).await.unwrap_err();
+    assert!(format!("{error:?}").contains("TimedOut"), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_lost_answer_is_asked_for_again_with_the_same_batch() {
+    let db = TestDb::new().await;
+    let direct = db.store().await;
+    let registry = Arc::new(toy::registry());
+    multica::readmodel::install::run(&direct, &registry).await.unwrap();
+    let (proxy, through) = proxied(&db);
     let store = Store::open(through, &limits(), Durability::Waived).await.unwrap();
     let writer = writer(&store, &registry);
     writer.submit(create()).await.unwrap();

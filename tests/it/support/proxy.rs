@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
@@ -12,6 +12,8 @@ pub struct Proxy {
     folder: tempfile::TempDir,
     /// Answers of at least so many bytes' requests are withheld so many times: the link is cut instead.
     cuts: Arc<AtomicU64>,
+    /// New links are taken and left without an answer.
+    silent: Arc<AtomicBool>,
 }
 
 /// Requests at least this long are appends: everything else is shorter.
@@ -23,8 +25,9 @@ impl Proxy {
         let listener = UnixListener::bind(folder.path().join(".s.PGSQL.5432")).unwrap();
         let cuts = Arc::new(AtomicU64::new(0));
         let target = target_folder.join(".s.PGSQL.5432");
-        tokio::spawn(accept(listener, target, Arc::clone(&cuts)));
-        Self { folder, cuts }
+        let silent = Arc::new(AtomicBool::new(false));
+        tokio::spawn(accept(listener, target, Arc::clone(&cuts), Arc::clone(&silent)));
+        Self { folder, cuts, silent }
     }
 
     pub fn folder(&self) -> PathBuf {
@@ -36,13 +39,23 @@ impl Proxy {
         self.cuts.store(n, Ordering::SeqCst);
     }
 
+    /// From now on it takes links as a server that is stopped does: nobody hears from it.
+    pub fn fall_silent(&self) {
+        self.silent.store(true, Ordering::SeqCst);
+    }
+
     pub fn cuts_left(&self) -> u64 {
         self.cuts.load(Ordering::SeqCst)
     }
 }
 
-async fn accept(listener: UnixListener, target: PathBuf, cuts: Arc<AtomicU64>) {
+async fn accept(listener: UnixListener, target: PathBuf, cuts: Arc<AtomicU64>, silent: Arc<AtomicBool>) {
+    let mut held = Vec::new();
     while let Ok((client, _)) = listener.accept().await {
+        if silent.load(Ordering::SeqCst) {
+            held.push(client);
+            continue;
+        }
         let target = target.clone();
         let cuts = Arc::clone(&cuts);
         tokio::spawn(async move {
