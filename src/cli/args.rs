@@ -171,6 +171,7 @@ impl Verb {
                         | TaskVerb::Explain { .. }
                         | TaskVerb::History { .. }
                         | TaskVerb::Replay { .. }
+                        | TaskVerb::Stranded
                         | TaskVerb::Logs { follow: false, .. }
                 )
                 | Self::Directory(_)

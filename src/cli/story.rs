@@ -112,7 +112,8 @@ fn clock_of(at: Timestamp, beside: Timestamp) -> String {
     if same_day { clock(at) } else { at.strftime("%F %H:%M:%S%.3f").to_string() }
 }
 
-fn span(seconds: i64) -> String {
+/// A time that passed, as people say it.
+pub fn span(seconds: i64) -> String {
     match seconds {
         0..=119 => format!("{seconds} s"),
         120..=7_199 => format!("{} min", seconds / 60),

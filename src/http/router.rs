@@ -8,7 +8,9 @@ use axum::routing::{delete, get, post};
 use tower_http::catch_panic::CatchPanicLayer;
 
 use super::error::ApiError;
-use super::routes::{agents, bundle, daemon, directories, issues, projects, sign_in, tasks, workspaces};
+use super::routes::{
+    agents, bundle, daemon, directories, issues, projects, sign_in, stranded, tasks, workspaces,
+};
 use super::{App, as_of, feed, hosts, left_out, limits, pages, position, routes};
 use crate::kernel::limits::Millis;
 
@@ -87,6 +89,7 @@ fn work() -> Router<App> {
         .route("/api/issues/{id}/rerun", post(issues::rerun))
         .route("/api/issues/{id}/tasks/{tid}/cancel", post(tasks::cancel_of_issue))
         .route("/api/tasks", get(tasks::list))
+        .route("/api/stranded-tasks", get(stranded::list))
         .route("/api/tasks/{id}", get(tasks::get))
         .route("/api/tasks/{id}/cancel", post(tasks::cancel))
         .route("/api/tasks/{id}/messages", get(tasks::messages))

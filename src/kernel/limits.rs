@@ -93,6 +93,16 @@ pub struct Limits {
     /// Getting ready for longer than this is unusual, and said so: a directory may be on a file system that
     /// doesn't answer.
     pub stalled: Millis,
+    /// A queued task that waits less is never called stranded.
+    pub stranded_queued: Millis,
+    /// The same of a task that is being made ready.
+    pub stranded_dispatched: Millis,
+    /// The same of a task that waits for a directory.
+    pub stranded_parked: Millis,
+    /// The same of a task that runs.
+    pub stranded_running: Millis,
+    /// Ended tasks that tell what is usual: the last so many of a workspace.
+    pub stranded_sample: u32,
     /// An agent that says nothing for this long is stopped (`idle_watchdog`).
     pub idle_watchdog: Millis,
     /// One tool call may stay open this long.
@@ -278,6 +288,11 @@ impl Default for Limits {
             lock_retry: seconds(1),
             prepare: minutes(5),
             stalled: seconds(60),
+            stranded_queued: minutes(5),
+            stranded_dispatched: minutes(2),
+            stranded_parked: minutes(30),
+            stranded_running: minutes(120),
+            stranded_sample: 500,
             idle_watchdog: minutes(30),
             tool_watchdog: minutes(120),
             transcript_flush: Millis(500),

@@ -217,10 +217,13 @@ pub async fn moment(store: &Store, position: i64) -> Result<Option<jiff::Timesta
     row.map(|row| row.try_get(0).map_err(Into::into)).transpose()
 }
 
-/// The database's clock.
+/// The database's clock; where the store is that of a moment, that moment's time.
 ///
 /// # Errors
 /// [`StoreError`].
 pub async fn now(store: &Store) -> Result<jiff::Timestamp, StoreError> {
+    if let Some(moment) = store.as_of() {
+        return Ok(moment.time);
+    }
     Ok(store.client().await?.query_one(include_str!("sql/read_now.sql"), &[]).await?.try_get(0)?)
 }

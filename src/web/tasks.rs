@@ -3,13 +3,33 @@
 use maud::{Markup, html};
 
 use super::layout::{moment, page as whole, pill};
-use super::view::{Frame, TaskRow};
+use super::view::{Frame, StrandedRow, TaskRow};
 
-/// Tasks that are going on, then those that are over.
+/// Tasks that wait unusually long, those that are going on, then those that are over.
 #[must_use]
-pub fn page(frame: &Frame, active: &[TaskRow], over: &[TaskRow]) -> Markup {
+pub fn page(frame: &Frame, stranded: &[StrandedRow], active: &[TaskRow], over: &[TaskRow]) -> Markup {
     let body = html! {
         h1 { "Tasks" }
+        section #stranded data-live {
+            @if !stranded.is_empty() {
+                h2 { "Waiting unusually long" }
+                div.card.scroll {
+                    table {
+                        thead { tr { th { "Task" } th { "Status" } th { "Because" } th { "Since" } } }
+                        tbody {
+                            @for row in stranded {
+                                tr {
+                                    td { a href={ "/tasks/" (row.id) } { (row.name) } }
+                                    td { (pill(&row.status)) }
+                                    td.wide { (row.because) }
+                                    td { (moment(row.since)) }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
         section #active data-live {
             h2 { "Going on" }
             @if active.is_empty() { p.empty { "No task is going on." } } @else { (table(active, "Since")) }

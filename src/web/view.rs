@@ -21,6 +21,21 @@ pub struct Frame {
     pub left_out: usize,
 }
 
+/// A task that waits longer than is usual for its kind.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct StrandedRow {
+    /// Its id.
+    pub id: String,
+    /// `GAME-12#3`.
+    pub name: String,
+    /// Its status.
+    pub status: String,
+    /// Since when it waits.
+    pub since: Option<jiff::Timestamp>,
+    /// Why, as a sentence.
+    pub because: String,
+}
+
 /// A task in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TaskRow {

@@ -182,6 +182,19 @@ pub struct Explanation {
     pub commands: Vec<String>,
 }
 
+/// A task that waits longer than is usual for its kind.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stranded {
+    /// Since when.
+    pub since: Timestamp,
+    /// How long that is, in seconds.
+    pub waited_s: u64,
+    /// What is usual for tasks of its status, in seconds.
+    pub usual_s: u64,
+    /// Why it stands there.
+    pub explanation: Explanation,
+}
+
 /// A fact in an explanation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cause {

@@ -16,7 +16,7 @@ use crate::client::api::{Call, segment};
 use crate::client::feed::{Feed, FeedItem};
 use crate::domain::task::Status;
 use crate::kernel::text::last_lines;
-use crate::wire::api::{Directory, Message, Task};
+use crate::wire::api::{Directory, Message, Stranded, Task};
 use crate::wire::feed::Entry;
 
 /// Entries asked for at once when all are wanted.
@@ -38,6 +38,8 @@ pub enum TaskVerb {
         /// KEY-n#run, or the id or a part of it.
         task: String,
     },
+    /// Lists tasks that wait longer than is usual for their kind, and why.
+    Stranded,
     /// Tells a task's whole story, in order.
     History {
         /// KEY-n#run, or the id or a part of it.
@@ -133,6 +135,7 @@ pub async fn run(session: &Session, verb: TaskVerb) -> Result<(), CliError> {
         TaskVerb::List(args) => list(session, args).await,
         TaskVerb::Show { task } => show(session, &task).await,
         TaskVerb::Explain { task } => explain(session, &task).await,
+        TaskVerb::Stranded => stranded(session).await,
         TaskVerb::History { task } => {
             let answer = session.get(&format!("/api/tasks/{}/history", segment(&task))).await?;
             if session.out.is_json() {
@@ -182,6 +185,26 @@ async fn list(session: &Session, args: List) -> Result<(), CliError> {
         .collect();
     let headers = ["id", "task", "agent", "status", "waits for", "created"];
     session.out.list(&answer, &headers, rows, "No task is under way. `--all` also shows those that are over.")
+}
+
+async fn stranded(session: &Session) -> Result<(), CliError> {
+    let answer = session.get("/api/stranded-tasks").await?;
+    let all: Vec<Stranded> = read(&answer["tasks"])?;
+    let rows = all
+        .into_iter()
+        .map(|one| {
+            let because = one.explanation.causes.last().map(|cause| cause.sentence.clone());
+            vec![
+                one.explanation.name,
+                one.explanation.status,
+                story::span(i64::try_from(one.waited_s).unwrap_or(i64::MAX)),
+                story::span(i64::try_from(one.usual_s).unwrap_or(i64::MAX)),
+                because.unwrap_or(one.explanation.sentence),
+            ]
+        })
+        .collect();
+    let headers = ["task", "status", "waits", "usual", "because"];
+    session.out.list(&answer, &headers, rows, "No task waits longer than is usual for its kind.")
 }
 
 fn waiting(task: &Task) -> String {

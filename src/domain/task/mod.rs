@@ -26,6 +26,7 @@ pub mod evolve;
 pub mod explain;
 pub mod failure;
 pub mod state;
+pub mod usual;
 
 #[cfg(test)]
 pub(crate) mod tests;

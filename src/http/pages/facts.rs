@@ -7,7 +7,8 @@ use serde_json::Value;
 use crate::http::error::ApiError;
 use crate::kernel::ids::{IssueId, TaskId};
 use crate::web::view::{
-    DirectoryCard, Explanation, MessageRow, Occupant, ProjectCard, ResourceRow, TaskPage, TaskRow,
+    DirectoryCard, Explanation, MessageRow, Occupant, ProjectCard, ResourceRow, StrandedRow, TaskPage,
+    TaskRow,
 };
 use crate::wire::api;
 
@@ -18,6 +19,18 @@ pub fn text(value: &Value) -> String {
 
 fn some(value: &Value) -> Option<String> {
     value.as_str().filter(|text| !text.is_empty()).map(ToOwned::to_owned)
+}
+
+/// A task that waits unusually long.
+pub fn stranded_row(one: api::Stranded) -> StrandedRow {
+    let explained = one.explanation;
+    StrandedRow {
+        id: explained.task_id.to_string(),
+        name: explained.name,
+        status: explained.status,
+        since: Some(one.since),
+        because: explained.causes.last().map_or(explained.sentence, |cause| cause.sentence.clone()),
+    }
 }
 
 /// A task as lists show it.

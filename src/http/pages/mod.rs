@@ -25,7 +25,7 @@ use super::auth::Identity;
 use super::body::{Path, Query};
 use super::error::{ApiError, Told};
 use super::idempotency::Call;
-use super::routes::{agents, directories, issues, projects, tasks, workspaces};
+use super::routes::{agents, directories, issues, projects, stranded, tasks, workspaces};
 use super::{App, feed, left_out};
 use crate::kernel::ids::{IssueId, TaskId};
 use crate::web;
@@ -172,7 +172,10 @@ async fn tasks_page(AsAsked(app): AsAsked, reader: Result<Reader, PageError>) ->
     let over = listed(&app, &who, json!({"status": "completed,failed,cancelled", "limit": 100})).await?;
     let rows =
         |tasks: &[api::Task]| -> Vec<_> { tasks.iter().map(|task| facts::task_row(task, &titles)).collect() };
-    Ok(web::tasks::page(&finished(frame), &rows(&active), &rows(&over)))
+    let Json(mut answer) = stranded::list(AsAsked(app.clone()), who.clone()).await?;
+    let stranded: Vec<api::Stranded> = serde_json::from_value(answer["tasks"].take())?;
+    let stranded: Vec<_> = stranded.into_iter().map(facts::stranded_row).collect();
+    Ok(web::tasks::page(&finished(frame), &stranded, &rows(&active), &rows(&over)))
 }
 
 async fn task_page(

@@ -9,6 +9,7 @@ pub mod issues;
 pub mod projects;
 pub mod reports;
 pub mod sign_in;
+pub mod stranded;
 pub mod tasks;
 pub mod workspaces;
 

@@ -19,4 +19,5 @@ mod replay;
 mod shortage;
 mod silence;
 mod speakers;
+mod stranded;
 mod tokens;
