@@ -58,6 +58,8 @@
 //! | seal | the hash of the log's last block, kept outside the database |
 //! | reservation | a key with one holder: a rule over more than the streams written |
 //! | read model, fold | tables computed from events; the pure function that computes them |
+//! | moment, as of | a position, or the last one recorded at or before a time; what was there then |
+//! | row history | every version of a read model's rows, with the positions between which it counted |
 
 pub mod agent;
 pub mod app;

@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::run::ClientRole;
 use super::verb;
+use crate::kernel::moment::Moment;
 
 /// What this process is to be.
 #[derive(Debug)]
@@ -48,6 +49,16 @@ pub struct Common {
     /// A table for people, or JSON for programs.
     #[arg(long, global = true, value_enum, default_value_t = Format::Table, help_heading = "Global options")]
     pub output: Format,
+    /// Shows what was there at an earlier moment: a position of the log, a time (`2026-12-01 14:00`), or how long
+    /// ago (`2h`). For verbs that list and show.
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        allow_hyphen_values = true,
+        help_heading = "Global options"
+    )]
+    pub as_of: Option<Moment>,
     /// Says more about what goes on, on standard error.
     #[arg(long, global = true, help_heading = "Global options")]
     pub debug: bool,
@@ -135,6 +146,43 @@ pub enum Verb {
         /// `local-directories`, or the words of a verb.
         words: Vec<String>,
     },
+}
+
+impl Verb {
+    /// Whether it can show what was there at an earlier moment. A verb that isn't named here refuses to.
+    #[must_use]
+    pub const fn shows_the_past(&self) -> bool {
+        use verb::account::{TokenVerb, WorkspaceVerb};
+        use verb::agent::AgentVerb;
+        use verb::daemon::DaemonVerb;
+        use verb::issue::IssueVerb;
+        use verb::project::ProjectVerb;
+        use verb::resource::ResourceVerb;
+        use verb::task::TaskVerb;
+        matches!(
+            self,
+            Self::Daemon(DaemonVerb::List)
+                | Self::Project(
+                    ProjectVerb::List
+                        | ProjectVerb::Get { .. }
+                        | ProjectVerb::Resource(ResourceVerb::List { .. })
+                )
+                | Self::Agent(AgentVerb::List | AgentVerb::Get { .. })
+                | Self::Issue(IssueVerb::List { .. } | IssueVerb::Get { .. })
+                | Self::Task(
+                    TaskVerb::List(_)
+                        | TaskVerb::Show { .. }
+                        | TaskVerb::Explain { .. }
+                        | TaskVerb::History { .. }
+                        | TaskVerb::Replay { .. }
+                        | TaskVerb::Stranded
+                        | TaskVerb::Logs { follow: false, .. }
+                )
+                | Self::Directory(_)
+                | Self::Workspace(WorkspaceVerb::List)
+                | Self::Token(TokenVerb::List)
+        )
+    }
 }
 
 /// `multica up`.

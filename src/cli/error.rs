@@ -192,6 +192,9 @@ pub enum UsageError {
     /// A topic that isn't there.
     #[error("there is no help on `{0}`")]
     Topic(String),
+    /// A moment for a verb that doesn't show what was.
+    #[error("--as-of is for verbs that list and show: nothing is done at an earlier moment")]
+    AsOf,
     /// Nothing to change.
     #[error("nothing to change was given")]
     NothingToChange,

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use super::args::{Cli, Common, DaemonStart, Role, Verb};
-use super::error::{CliError, CommandLine};
+use super::error::{CliError, CommandLine, UsageError};
 use super::output;
 use super::session::Session;
 use super::verb;
@@ -44,6 +44,9 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Role, ExitCode
         if error.use_stderr() { ExitCode::from(1) } else { ExitCode::SUCCESS }
     })?;
     let Cli { common, verb } = cli;
+    if common.as_of.is_some() && !verb.shows_the_past() {
+        return Err(report(&CliError::Usage(UsageError::AsOf), common.wants_json()));
+    }
     Ok(match verb {
         Verb::Up(args) => Role::Up(common, args),
         Verb::Server(args) => Role::Server(common, args),
@@ -75,6 +78,9 @@ pub async fn run(role: ClientRole, limits: Limits) -> ExitCode {
     let session = Session::new(&role.common, limits);
     let ended = dispatch(&session, role).await;
     session.tell_left_out();
+    if let Some(answered) = session.past.answered().filter(|_| !json) {
+        output::note(&format!("As of position {} ({}).", answered.position, answered.time));
+    }
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => report(&error, json),
@@ -152,6 +158,50 @@ mod tests {
         assert!(Cli::try_parse_from(["multica", "up", "--demo", "--once"]).is_ok());
         let error = Cli::try_parse_from(["multica", "up", "--once"]).expect_err("there is no demo to end");
         assert!(error.to_string().contains("--demo"), "{error}");
+    }
+
+    #[test]
+    fn a_verb_that_does_something_does_nothing_as_of_an_earlier_moment() {
+        let shows = |line: &str| {
+            let words = line.split(' ').chain(["--as-of", "-2h"]);
+            Cli::try_parse_from(words).expect(line).verb.shows_the_past()
+        };
+        for reads in [
+            "multica task list",
+            "multica task show x",
+            "multica task explain x",
+            "multica task history x",
+            "multica task logs x",
+            "multica directory list",
+            "multica directory show x",
+            "multica issue list",
+            "multica issue get x",
+            "multica agent list",
+            "multica agent get x",
+            "multica project list",
+            "multica project get x",
+            "multica project resource list x",
+            "multica daemon list",
+            "multica workspace list",
+            "multica token list",
+        ] {
+            assert!(shows(reads), "{reads}");
+        }
+        for does in [
+            "multica up",
+            "multica server",
+            "multica daemon start",
+            "multica daemon status",
+            "multica task cancel x",
+            "multica task logs x --follow",
+            "multica feed",
+            "multica verify",
+            "multica issue rerun x",
+            "multica agent archive x",
+            "multica config show",
+        ] {
+            assert!(!shows(does), "{does}");
+        }
     }
 
     #[test]

@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use jiff::tz::TimeZone;
 use serde_json::Value;
 
 use super::args::Common;
 use super::error::CliError;
 use super::output::{Out, note, patiently, read};
-use crate::client::api::{Api, Call, Connection, Written};
+use crate::client::api::{Api, Call, Connection, Past, Written};
 use crate::client::config::{Environment, Flags, Home, Profile, Settings};
 use crate::client::in_task::TaskContext;
 use crate::kernel::limits::Limits;
@@ -23,6 +24,8 @@ pub struct Session {
     pub current_dir: PathBuf,
     /// The bounds in force.
     pub limits: Limits,
+    /// The moment as of which is read.
+    pub past: Past,
     flags: Flags,
     written: Written,
 }
@@ -39,6 +42,11 @@ impl Session {
             environment: Environment::of_process(),
             current_dir: std::env::current_dir().unwrap_or_default(),
             limits,
+            past: match &common.as_of {
+                // A time without a zone is one of this machine's.
+                Some(moment) => Past::of(moment.clone().said_in(&TimeZone::system()).to_string()),
+                None => Past::default(),
+            },
             flags,
             written: Written::seen(),
         }
@@ -98,6 +106,7 @@ impl Session {
             run: settings.run,
             limits: self.limits.clone(),
             written: self.written.clone(),
+            past: self.past.clone(),
         };
         Ok(Api::new(&connection)?)
     }

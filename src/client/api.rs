@@ -33,6 +33,56 @@ pub struct Connection {
     pub limits: Limits,
     /// The newest position that a write has answered; reads ask for it.
     pub written: Written,
+    /// The moment as of which is read.
+    pub past: Past,
+}
+
+/// The moment as of which is read, shared by all calls of a verb: what the first answer settled, the others ask for.
+/// The default is now.
+#[derive(Debug, Clone, Default)]
+pub struct Past(Option<Arc<Mutex<Asked>>>);
+
+#[derive(Debug)]
+struct Asked {
+    moment: String,
+    answered: Option<Answered>,
+}
+
+/// As of when the server has answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answered {
+    /// The position.
+    pub position: String,
+    /// When it was recorded.
+    pub time: String,
+}
+
+impl Past {
+    /// A moment, as the server takes it.
+    #[must_use]
+    pub fn of(moment: String) -> Self {
+        Self(Some(Arc::new(Mutex::new(Asked { moment, answered: None }))))
+    }
+
+    /// As of when the server has answered, once it has.
+    #[must_use]
+    pub fn answered(&self) -> Option<Answered> {
+        self.asked(|asked| asked.answered.clone()).flatten()
+    }
+
+    fn asked<T>(&self, with: impl FnOnce(&mut Asked) -> T) -> Option<T> {
+        let asked = self.0.as_ref()?;
+        Some(with(&mut asked.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    fn note(&self, headers: &HeaderMap) {
+        let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let Some(position) = text(AS_OF) else { return };
+        self.asked(|asked| {
+            asked.moment.clone_from(&position);
+            asked.answered = Some(Answered { position, time: text(AS_OF_TIME).unwrap_or_default() });
+        });
+    }
 }
 
 /// The newest position that a write has answered, shared by those who want to see each other's writes; and
@@ -80,6 +130,8 @@ impl Written {
 const POSITION: &str = "x-multica-position";
 const LEFT_OUT: &str = "x-multica-left-out";
 const AT_LEAST: &str = "x-multica-at-least";
+const AS_OF: &str = "x-multica-as-of";
+const AS_OF_TIME: &str = "x-multica-as-of-time";
 
 /// The client.
 #[derive(Debug, Clone)]
@@ -89,6 +141,7 @@ pub struct Api {
     headers: HeaderMap,
     limits: Limits,
     written: Written,
+    past: Past,
 }
 
 /// One call.
@@ -178,7 +231,8 @@ impl Api {
         let base = server_address(&connection.server_url)?;
         let http = http_client(&connection.limits, &base).map_err(ClientError::Setup)?;
         let (limits, written) = (connection.limits.clone(), connection.written.clone());
-        Ok(Self { http, base, headers: headers(connection)?, limits, written })
+        let past = connection.past.clone();
+        Ok(Self { http, base, headers: headers(connection)?, limits, written, past })
     }
 
     /// The server's address, without a trailing slash.
@@ -232,7 +286,11 @@ impl Api {
         Ok(String::from_utf8_lossy(&self.bytes(call).await?).into_owned())
     }
 
-    async fn bytes(&self, call: Call<'_>) -> Result<Vec<u8>, ClientError> {
+    async fn bytes(&self, mut call: Call<'_>) -> Result<Vec<u8>, ClientError> {
+        if let Some(moment) = self.past.asked(|asked| asked.moment.clone()) {
+            // Also a write says it: the server refuses to do now what was meant for then.
+            call = call.query("as_of", moment);
+        }
         let timeout = self.limits.http_timeout.duration() + call.wait;
         let (name, asked) = (call.name(), Instant::now());
         let is_read = call.method == Method::GET;
@@ -250,6 +308,7 @@ impl Api {
         let status = response.status();
         tracing::debug!(call = name, status = status.as_u16(), took = ?asked.elapsed(), "answered");
         self.written.note(response.headers());
+        self.past.note(response.headers());
         let retry_after = retry_after(response.headers());
         let body = response.bytes().await.map_err(|e| self.transport(e))?;
         if status.is_success() {
@@ -376,6 +435,7 @@ mod tests {
                 run: None,
                 limits: Limits::default(),
                 written: Written::default(),
+                past: Past::default(),
             };
             let headers = headers(&connection).expect("headers");
             ["x-workspace-id", "x-workspace-slug"]

@@ -8,7 +8,7 @@ use secrecy::SecretString;
 use serde_json::{Value, json};
 
 use super::state::{LocalState, StateDir, read_json};
-use crate::client::api::{Api, Connection, Written};
+use crate::client::api::{Api, Connection, Past, Written};
 use crate::client::error::ClientError;
 use crate::kernel::limits::Limits;
 use crate::process::child::{Cwd, Output, Spawn};
@@ -243,6 +243,7 @@ fn local_api(local: &LocalState) -> Result<Api, ControlError> {
         run: None,
         limits: Limits::default(),
         written: Written::default(),
+        past: Past::default(),
     })
     .map_err(ControlError::Call)
 }

@@ -14,7 +14,7 @@ use super::register::{self, Registration};
 use super::start::{self, Seat};
 use super::state::StateDir;
 use super::{claim, drain, health, heartbeat, host, orders, supervisors};
-use crate::client::api::{Api, Connection, Written};
+use crate::client::api::{Api, Connection, Past, Written};
 use crate::client::error::ClientError;
 use crate::kernel::ids::{Incarnation, MachineId};
 
@@ -71,6 +71,7 @@ pub async fn run(config: DaemonConfig, shutdown: watch::Receiver<Shutdown>) -> R
         run: None,
         limits: config.limits.clone(),
         written: Written::default(),
+        past: Past::default(),
     })
     .map_err(DaemonError::Refused)?;
     let daemon = Arc::new(Daemon {

@@ -26,6 +26,7 @@ pub mod audit_trail;
 pub mod counters;
 pub mod daemon_orders;
 pub mod directory_queue;
+pub mod history;
 pub mod issue_board;
 pub mod of_stream;
 pub mod project_resources;
@@ -186,6 +187,10 @@ pub trait ReadModel: Send + Sync {
     fn version(&self) -> u32;
     /// When it is brought up to date.
     fn mode(&self) -> Mode;
+    /// The read model whose row history this is; none for all others.
+    fn history_of(&self) -> Option<&'static str> {
+        None
+    }
     /// The keys of the rows that this event may read or change; empty for an event it ignores.
     fn touches(&self, event: &Envelope) -> Vec<String>;
     /// Applies the event to the rows named by [`Self::touches`].

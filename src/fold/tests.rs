@@ -374,10 +374,32 @@ fn an_event_that_follows_no_row_is_poison_by_name_and_foreign_ones_touch_nothing
 #[test]
 fn every_read_model_has_its_folder() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("projections");
-    for model in all() {
+    // A history's table is made from its base's.
+    let own: Vec<_> = all().into_iter().filter(|model| model.history_of().is_none()).collect();
+    for model in &own {
         for file in ["version", "schema.sql", "README.md"] {
             assert!(folder.join(model.name()).join(file).is_file(), "{}/{file}", model.name());
         }
     }
-    assert_eq!(std::fs::read_dir(folder).unwrap().count(), all().len());
+    assert_eq!(std::fs::read_dir(folder).unwrap().count(), own.len());
+}
+
+#[test]
+fn a_history_is_called_after_its_base_and_folds_as_it_does() {
+    let names: Vec<&str> = all().iter().map(|model| model.name()).collect();
+    let mut histories = 0;
+    for model in all() {
+        let Some(base) = model.history_of() else {
+            assert!(!model.name().ends_with(history::ENDING), "{}", model.name());
+            continue;
+        };
+        histories += 1;
+        assert_eq!(model.name(), format!("{base}{}", history::ENDING));
+        assert!(names.contains(&base) && model.mode() == Mode::Follower, "{}", model.name());
+        let base = all().into_iter().find(|one| one.name() == base).unwrap();
+        assert_eq!(model.version(), base.version());
+        let log = live(&[(0, 1), (1, 1), (2, 1), (4, 1), (5, 1), (0, 2), (1, 2), (7, 2), (6, 1)]).log;
+        assert_eq!(build(model.as_ref(), &log, 3), build(base.as_ref(), &log, 1), "{}", model.name());
+    }
+    assert!(histories > 5, "only {histories} histories");
 }

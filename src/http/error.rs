@@ -247,6 +247,17 @@ fn damaged() -> Shown {
     )
 }
 
+fn behind(at: i64, wanted: i64) -> Shown {
+    Shown::new(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "behind",
+        format!("this reader is at {at}, not yet at {wanted}"),
+        "Read again in a second.",
+    )
+    .with("position", json!(at))
+    .later()
+}
+
 fn store(error: &StoreError) -> Shown {
     if error.is_outage() { outage(error) } else { internal() }
 }
@@ -388,14 +399,8 @@ fn shown(error: &ApiError) -> Shown {
             "Send the same request again.",
         )
         .later(),
-        ApiError::Behind { at, wanted } => Shown::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "behind",
-            format!("this reader is at {at}, not yet at {wanted}"),
-            "Read again in a second.",
-        )
-        .with("position", json!(at))
-        .later(),
+        ApiError::Behind { at, wanted } => behind(*at, *wanted),
+        ApiError::Read(ReadModelError::Behind { checkpoint, wanted, .. }) => behind(*checkpoint, *wanted),
         ApiError::App(error) => app(error),
         ApiError::Read(ReadModelError::Store(error)) | ApiError::Store(error) => store(error),
         ApiError::Read(_) | ApiError::Unfoldable { .. } | ApiError::Encode(_) | ApiError::Panic => internal(),

@@ -10,9 +10,11 @@ use crate::domain::directory::{self, Directory};
 use crate::domain::task::explain::{AgentFacts, Cause, DaemonFacts, Facts, Since, explain};
 use crate::domain::task::{Status, Task, TaskEvent};
 use crate::domain::{Event, Family, StreamKey};
-use crate::kernel::ids::{StreamId, TaskId, WorkspaceId};
+use crate::fold::task_status::TaskRow;
+use crate::kernel::ids::{AgentId, IssueId, StreamId, TaskId, WorkspaceId};
 use crate::kernel::text::last_lines;
 use crate::readmodel::activity::Called;
+use crate::readmodel::found::Found;
 use crate::readmodel::{agent_roster, runtime_presence, task_status};
 use crate::store::raw::Reading;
 use crate::store::{heartbeat, read, reservations};
@@ -41,10 +43,13 @@ pub async fn of(app: &App, who: &Identity, id: TaskId) -> Result<api::Explanatio
     let since = since(&loaded, directory.as_ref());
     let stalled =
         jiff::SignedDuration::try_from(app.limits.stalled.duration()).unwrap_or(jiff::SignedDuration::MAX);
-    let damage = if state.status() == Status::Queued { damage(app, id).await? } else { None };
+    // Whether something can be read is a question of now.
+    let now = app.store.as_of().is_none();
+    let damage = if now && state.status() == Status::Queued { damage(app, id).await? } else { None };
     let daemon = daemon(app, who.workspace, state).await?;
     let mut unreadable = unreadable;
-    if !state.status().is_terminal()
+    if now
+        && !state.status().is_terminal()
         && !daemon.online
         && machine_is_damaged(app, who.workspace, state).await?
     {
@@ -55,9 +60,9 @@ pub async fn of(app: &App, who: &Identity, id: TaskId) -> Result<api::Explanatio
         directory: directory.as_ref().map(|directory| &directory.state),
         daemon,
         agent: agent(app, who.workspace, state).await?,
-        conversation: conversation(app, state).await?,
+        conversation: conversation(app, who.workspace, state).await?,
         ahead: ahead(app, who.workspace, state).await?,
-        stalled: since.status.is_some_and(|at| app.world.now().duration_since(at) > stalled),
+        stalled: since.status.is_some_and(|at| app.now().duration_since(at) > stalled),
         since,
         names: &names,
     };
@@ -133,8 +138,13 @@ async fn directory_of(
 async fn daemon(app: &App, workspace: WorkspaceId, task: &Task) -> Result<DaemonFacts, ApiError> {
     let name = &task.facts.daemon;
     let stream = StreamId::of_daemon(workspace, name);
-    let taken = reservations::with_prefix(&app.store, &format!("daemon/{stream}/slot/")).await?.len();
-    let slots_taken = u32::try_from(taken).unwrap_or(u32::MAX);
+    let slots_taken = match app.store.as_of() {
+        None => reserved(app, &format!("daemon/{stream}/slot/")).await?,
+        Some(_) => {
+            let tasks = task_status::of_daemon(&app.store, &app.registry, workspace, name).await?;
+            in_slots(&tasks)
+        }
+    };
     let slots = app.limits.daemon_slots;
     let Some(found) = runtime_presence::daemon(&app.store, &app.registry, workspace, name).await? else {
         return Ok(DaemonFacts { slots_taken, slots, ..DaemonFacts::default() });
@@ -154,16 +164,53 @@ async fn daemon(app: &App, workspace: WorkspaceId, task: &Task) -> Result<Daemon
 
 async fn agent(app: &App, workspace: WorkspaceId, task: &Task) -> Result<AgentFacts, ApiError> {
     let id = task.facts.agent;
-    let taken = reservations::with_prefix(&app.store, &format!("agent/{id}/slot/")).await?.len();
+    let slots_taken = match app.store.as_of() {
+        None => reserved(app, &format!("agent/{id}/slot/")).await?,
+        Some(_) => in_slots(&claimed(app, workspace, id, None).await?),
+    };
     let row = agent_roster::of(&app.store, &app.registry, workspace, id).await?;
     Ok(AgentFacts {
         archived: row.as_ref().is_some_and(|row| row.archived),
-        slots_taken: u32::try_from(taken).unwrap_or(u32::MAX),
+        slots_taken,
         slots: row.map_or(0, |row| row.max_concurrent_tasks),
     })
 }
 
-async fn conversation(app: &App, task: &Task) -> Result<Option<TaskId>, ApiError> {
+async fn reserved(app: &App, prefix: &str) -> Result<u32, ApiError> {
+    let taken = reservations::with_prefix(&app.store, prefix).await?.len();
+    Ok(u32::try_from(taken).unwrap_or(u32::MAX))
+}
+
+/// How many of these tasks have a slot: reservations aren't kept, but they follow from where tasks stand.
+fn in_slots(tasks: &[Found<TaskRow>]) -> u32 {
+    let with_slot =
+        tasks.iter().filter(|task| matches!(task.row.status, Status::Dispatched | Status::Running)).count();
+    u32::try_from(with_slot).unwrap_or(u32::MAX)
+}
+
+/// An agent's claimed tasks, of an issue if asked.
+async fn claimed(
+    app: &App,
+    workspace: WorkspaceId,
+    agent: AgentId,
+    issue: Option<IssueId>,
+) -> Result<Vec<Found<TaskRow>>, ApiError> {
+    let claimed = [Status::Dispatched, Status::WaitingLocalDirectory, Status::Running];
+    let wanted = task_status::Wanted {
+        statuses: claimed.iter().map(|status| status.name().to_owned()).collect(),
+        agent: Some(agent.0),
+        issue: issue.map(|issue| issue.0),
+        limit: i64::from(app.limits.list_most),
+        ..task_status::Wanted::default()
+    };
+    Ok(task_status::list(&app.store, &app.registry, workspace, &wanted).await?)
+}
+
+async fn conversation(app: &App, workspace: WorkspaceId, task: &Task) -> Result<Option<TaskId>, ApiError> {
+    if app.store.as_of().is_some() {
+        let of_it = claimed(app, workspace, task.facts.agent, Some(task.facts.issue)).await?;
+        return Ok(of_it.into_iter().map(|found| found.row.id).find(|holder| *holder != task.id));
+    }
     let key = format!("conversation/{}/{}", task.facts.issue, task.facts.agent);
     let held = reservations::with_prefix(&app.store, &key).await?;
     Ok(held.values().map(|held| TaskId(held.holder)).find(|holder| *holder != task.id))

@@ -6,6 +6,7 @@
 //!
 //! Not here: rules (`app`, `domain`), reads (`readmodel`), pages (`web`).
 
+pub mod as_of;
 pub mod assign;
 pub mod audit;
 pub mod auth;
@@ -42,18 +43,40 @@ use crate::kernel::ids::TaskId;
 use crate::kernel::limits::Limits;
 use crate::kernel::world::World;
 use crate::readmodel::Registry;
-use crate::store::Store;
+use crate::store::{AsOf, Store};
 
 /// What every route may use; cheap to clone.
 #[derive(Clone)]
-pub struct App(pub Arc<Parts>);
+pub struct App {
+    /// The database: as it is, or as of the moment that a reader asked for.
+    pub store: Store,
+    parts: Arc<Parts>,
+}
+
+impl App {
+    /// Puts it together.
+    #[must_use]
+    pub fn new(store: Store, parts: Parts) -> Self {
+        Self { store, parts: Arc::new(parts) }
+    }
+
+    /// The same whose reads show what was at a moment.
+    #[must_use]
+    pub fn at(&self, moment: AsOf) -> Self {
+        Self { store: self.store.at(moment), parts: Arc::clone(&self.parts) }
+    }
+
+    /// The clock that what is shown goes by: the moment asked for, or now.
+    #[must_use]
+    pub fn now(&self) -> jiff::Timestamp {
+        self.store.as_of().map_or_else(|| self.world.now(), |moment| moment.time)
+    }
+}
 
 /// See [`App`].
 pub struct Parts {
     /// Writes commands.
     pub writer: Writer,
-    /// The database.
-    pub store: Store,
     /// The read models.
     pub registry: Arc<Registry>,
     /// Clock and randomness.
@@ -77,6 +100,6 @@ pub struct Parts {
 impl Deref for App {
     type Target = Parts;
     fn deref(&self) -> &Parts {
-        &self.0
+        &self.parts
     }
 }

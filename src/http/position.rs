@@ -9,7 +9,8 @@ use axum::response::{IntoResponse, Response};
 
 use super::App;
 use super::error::ApiError;
-use crate::readmodel::query;
+use crate::fold::history::ENDING;
+use crate::readmodel::{history, query};
 
 /// The header form of `?at_least=`.
 pub const AT_LEAST: HeaderName = HeaderName::from_static("x-multica-at-least");
@@ -37,21 +38,41 @@ fn asked(headers: &HeaderMap, uri: &Uri) -> Result<Option<i64>, ApiError> {
         .map_err(|_| ApiError::field("at_least", "`at_least` is a position: a whole number"))
 }
 
-/// Waits until every read model shows the position.
+/// Waits until every read model of now shows the position.
 ///
 /// # Errors
 /// `behind` after the limit's wait.
 pub async fn reach(app: &App, position: i64) -> Result<(), ApiError> {
-    let deadline = Instant::now() + app.limits.at_least_wait.duration();
-    let mut head = app.store.head();
-    loop {
+    wait_for(app, position, || async {
         let mut at = i64::MAX;
         for standing in query::standings(&app.store).await? {
-            let follows = standing.mode == "follower" && standing.state == "active";
-            if follows || standing.mode == "inline" && standing.state == "active" {
+            // Histories come later, and only who looks at the past needs them.
+            if standing.state == "active" && !standing.name.ends_with(ENDING) {
                 at = at.min(standing.checkpoint);
             }
         }
+        Ok(at)
+    })
+    .await
+}
+
+/// Waits until every row history can answer as of the position.
+///
+/// # Errors
+/// `behind` after the limit's wait.
+pub async fn reach_past(app: &App, position: i64) -> Result<(), ApiError> {
+    wait_for(app, position, || async { Ok(history::reached(&app.store).await?) }).await
+}
+
+async fn wait_for<F: Future<Output = Result<i64, ApiError>>>(
+    app: &App,
+    position: i64,
+    reached: impl Fn() -> F,
+) -> Result<(), ApiError> {
+    let deadline = Instant::now() + app.limits.at_least_wait.duration();
+    let mut head = app.store.head();
+    loop {
+        let at = reached().await?;
         if at >= position {
             return Ok(());
         }

@@ -12,7 +12,7 @@ use super::routes::{
     agents, audit, bundle, daemon, directories, issues, projects, sign_in, stranded, tasks, verify,
     workspaces,
 };
-use super::{App, feed, hosts, left_out, limits, pages, position, routes};
+use super::{App, as_of, feed, hosts, left_out, limits, pages, position, routes};
 use crate::kernel::limits::Millis;
 
 /// The whole API.
@@ -40,6 +40,7 @@ pub fn router(app: App) -> Router {
 /// Bounds what requests of these routes may send, and how long their answers may take.
 fn bounded(routes: Router<App>, app: &App, limit: Millis) -> Router<App> {
     routes
+        .layer(from_fn(as_of::guard))
         .layer(from_fn_with_state(app.clone(), position::wait))
         .layer(DefaultBodyLimit::max(app.limits.body_bytes))
         .layer(CatchPanicLayer::custom(limits::panicked))

@@ -147,6 +147,11 @@ pub struct Limits {
     pub head_poll: Millis,
     /// Between two notifications to other servers: each commit of one waits for all others.
     pub notify_pause: Millis,
+    /// Between two looks of the row histories: what happens in between is folded at once, and only who asks for
+    /// the past waits for it.
+    pub history_pause: Millis,
+    /// The longest text that says a moment (`?as_of=`): a time zone's name fits in it.
+    pub moment_bytes: usize,
     /// A loop's holder that doesn't renew its lease for this long has lost it.
     pub lease: Millis,
     /// Events that a follower folds in one transaction.
@@ -326,6 +331,8 @@ impl Default for Limits {
             connection_age: minutes(10),
             head_poll: seconds(1),
             notify_pause: Millis(25),
+            history_pause: Millis(200),
+            moment_bytes: 80,
             lease: seconds(10),
             follower_page: 1_000,
             cached_streams: 4_096,

@@ -55,6 +55,12 @@ pub enum ReadModelError {
         /// The name.
         name: String,
     },
+    /// It keeps no row history: what it showed at an earlier moment can't be said.
+    #[error("read model {name} keeps no history")]
+    NoHistory {
+        /// The name.
+        name: String,
+    },
     /// It hasn't come as far as the reader needs, in time.
     #[error("read model {name} stands at {checkpoint}, {wanted} was asked for")]
     Behind {

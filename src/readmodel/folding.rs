@@ -9,11 +9,25 @@ use super::rows::{RowChange, StoredRow};
 use crate::domain::Envelope;
 use crate::fold::{ReadModel, Rows};
 
+/// What changed since the last take.
+enum Changes {
+    /// The last state of each row.
+    Last(BTreeMap<String, RowChange>),
+    /// Every state, in order: what a row history keeps.
+    Each(Vec<RowChange>),
+}
+
+impl Changes {
+    fn of(model: &dyn ReadModel) -> Self {
+        if model.history_of().is_some() { Self::Each(Vec::new()) } else { Self::Last(BTreeMap::new()) }
+    }
+}
+
 /// A read model's rows in memory, with what changed since the last take.
 pub struct Folding<'a> {
     model: &'a dyn ReadModel,
     rows: Rows,
-    changed: BTreeMap<String, RowChange>,
+    changed: Changes,
     /// In a rebuild what isn't in memory isn't at all.
     whole: bool,
 }
@@ -21,7 +35,7 @@ pub struct Folding<'a> {
 impl<'a> Folding<'a> {
     /// Starts from nothing: every row there is will be in memory.
     pub fn from_nothing(model: &'a dyn ReadModel) -> Self {
-        Self { model, rows: Rows::new(Value::Null), changed: BTreeMap::new(), whole: true }
+        Self { model, rows: Rows::new(Value::Null), changed: Changes::of(model), whole: true }
     }
 
     /// Starts from rows of the table: for the keys asked for and these rows found.
@@ -33,7 +47,7 @@ impl<'a> Folding<'a> {
         for stored in found {
             rows.load(stored.key, Some(stored.row));
         }
-        Self { model, rows, changed: BTreeMap::new(), whole: false }
+        Self { model, rows, changed: Changes::of(model), whole: false }
     }
 
     /// Folds one event of the log.
@@ -57,13 +71,19 @@ impl<'a> Folding<'a> {
             .map_err(|source| ReadModelError::Fold { position, source })?;
         for (key, row) in self.rows.take_changes() {
             let change = RowChange::new(key.clone(), row, position, recorded_at.clone());
-            self.changed.insert(key, change);
+            match &mut self.changed {
+                Changes::Last(rows) => drop(rows.insert(key, change)),
+                Changes::Each(all) => all.push(change),
+            }
         }
         Ok(())
     }
 
-    /// What changed since the last call, the last state of each row.
+    /// What changed since the last call: the last state of each row, or every one where it is a row history.
     pub fn take(&mut self) -> Vec<RowChange> {
-        std::mem::take(&mut self.changed).into_values().collect()
+        match &mut self.changed {
+            Changes::Last(rows) => std::mem::take(rows).into_values().collect(),
+            Changes::Each(all) => std::mem::take(all),
+        }
     }
 }

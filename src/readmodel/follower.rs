@@ -8,6 +8,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio_postgres::GenericClient;
 use uuid::Uuid;
@@ -40,15 +41,32 @@ pub enum Step {
     Lost,
 }
 
-/// Drives all followers while this process has their lease. Runs until dropped.
+/// Drives all followers while this process has their lease. Runs until dropped. Row histories go at a pace of
+/// their own, some events at a time: who looks at the past waits for them, and nobody else does.
 pub async fn run(store: Store, registry: Arc<Registry>, holder: Uuid) {
+    let pause = store.limits().history_pause.duration();
+    let now = drive(&store, &registry, holder, Followers::Others);
+    let past = drive(&store, &registry, holder, Followers::Histories { pause });
+    tokio::join!(now, past);
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Followers {
+    Others,
+    Histories { pause: Duration },
+}
+
+async fn drive(store: &Store, registry: &Registry, holder: Uuid, which: Followers) {
     let mut head = store.head();
     let limits = store.limits().clone();
     loop {
-        match lease::acquire(&store, LEASE, holder, limits.lease.duration()).await {
-            Ok(true) => step_all(&store, &registry).await,
+        match lease::acquire(store, LEASE, holder, limits.lease.duration()).await {
+            Ok(true) => step_some(store, registry, which).await,
             Ok(false) => {}
             Err(error) => tracing::warn!(error = %Chain(&error), "followers cannot renew their lease"),
+        }
+        if let Followers::Histories { pause } = which {
+            tokio::time::sleep(pause).await;
         }
         let wait = limits.head_poll.duration();
         if tokio::time::timeout(wait, head.changed()).await.is_ok_and(|changed| changed.is_err()) {
@@ -59,7 +77,16 @@ pub async fn run(store: Store, registry: Arc<Registry>, holder: Uuid) {
 
 /// Brings every follower up to the head once, as far as it can be folded.
 pub async fn step_all(store: &Store, registry: &Registry) {
-    for registered in registry.followers() {
+    step_each(store, registry.followers()).await;
+}
+
+async fn step_some(store: &Store, registry: &Registry, which: Followers) {
+    let histories = which != Followers::Others;
+    step_each(store, registry.followers().filter(|one| one.is_history() == histories)).await;
+}
+
+async fn step_each<'a>(store: &Store, followers: impl Iterator<Item = &'a Registered>) {
+    for registered in followers {
         loop {
             match step(store, registered).await {
                 Ok(Step::Advanced(_)) => {}
@@ -84,6 +111,8 @@ pub async fn step_all(store: &Store, registry: &Registry) {
 pub async fn step(store: &Store, registered: &Registered) -> Result<Step, ReadModelError> {
     let mut client = store.client().await?;
     let tx = client.transaction().await?;
+    // Rows and checkpoint are lost together, if at all, and folded again: nobody waits for the disk.
+    tx.batch_execute(include_str!("sql/not_durable.sql")).await?;
     let name = registered.model().name();
     let version = i32::try_from(registered.model().version()).unwrap_or(i32::MAX);
     let row = tx

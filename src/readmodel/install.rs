@@ -7,7 +7,7 @@
 use tokio_postgres::{Client, NoTls};
 
 use super::folding::Folding;
-use super::rebuild::{fold_to_head, write_all};
+use super::rebuild::{fold_into, fold_to_head, write_all};
 use super::sql;
 use super::{ReadModelError, Registered, Registry};
 use crate::fold::{FoldError, Mode};
@@ -69,7 +69,17 @@ async fn is_installed(client: &Client, registered: &Registered) -> Result<bool, 
 async fn build(client: &mut Client, registered: &Registered, page: i64) -> Result<(), ReadModelError> {
     let mut folding = Folding::from_nothing(registered.model());
     let inline = registered.model().mode() == Mode::Inline;
-    let (checkpoint, poison) = match fold_to_head(client, &mut folding, 0, page).await {
+    let mut folded = Ok(0);
+    if !registered.is_history() {
+        folded = fold_to_head(client, &mut folding, 0, page).await;
+    }
+    let tx = client.transaction().await?;
+    tx.batch_execute(&registered.fill(sql::DROP_TABLE)).await?;
+    tx.batch_execute(&registered.fill(&registered.sql().schema)).await?;
+    if registered.is_history() {
+        folded = fold_into(&tx, registered, &mut folding, page).await;
+    }
+    let (checkpoint, poison) = match folded {
         Ok(checkpoint) => (checkpoint, None),
         // A follower stops there, visibly; an inline model that can't be folded stops the start.
         Err(error) => match error.poison() {
@@ -77,9 +87,6 @@ async fn build(client: &mut Client, registered: &Registered, page: i64) -> Resul
             _ => return Err(error),
         },
     };
-    let tx = client.transaction().await?;
-    tx.batch_execute(&registered.fill(sql::DROP_TABLE)).await?;
-    tx.batch_execute(&registered.fill(&registered.sql().schema)).await?;
     write_all(&tx, registered, &mut folding).await?;
     let mode = if inline { "inline" } else { "follower" };
     let (name, table, (stopped_at, reason)) = (registered.model().name(), registered.table(), poison.unzip());

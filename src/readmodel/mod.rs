@@ -2,7 +2,8 @@
 //!
 //! Invariants: a table is `rm.<name>__v<version>`; which one answers stands in `es.projections`; an
 //! inline model's rows are written by the append only (or under the head lock); a follower's rows and
-//! its checkpoint change in one transaction; a rebuild gives the same rows as the live table.
+//! its checkpoint change in one transaction; a rebuild gives the same rows as the live table; what is asked as
+//! of a position comes from the row history, and never from the live table.
 //!
 //! Not here: what rows mean (`fold`), who reads them (`app`, `http`).
 
@@ -17,6 +18,7 @@ mod error;
 mod folding;
 pub mod follower;
 pub mod found;
+pub mod history;
 pub mod install;
 pub mod issue_board;
 pub mod project_resources;

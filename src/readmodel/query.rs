@@ -8,7 +8,7 @@ use tokio_postgres::IsolationLevel;
 
 use super::rows::{StoredRow, from_row};
 use super::sql;
-use super::{ReadModelError, Registered};
+use super::{ReadModelError, Registered, history};
 use crate::fold::Mode;
 use crate::kernel::ids::WorkspaceId;
 use crate::store::{LOG, Store, read};
@@ -73,7 +73,8 @@ pub async fn of_workspace(
 }
 
 /// Runs a statement that selects the columns of `rows_by_key.sql` from `{table}`, on the table that
-/// answers for the read model in the statement's own snapshot.
+/// answers for the read model in the statement's own snapshot; where the store is that of an earlier moment,
+/// on the versions that counted then.
 ///
 /// # Errors
 /// [`ReadModelError`].
@@ -91,12 +92,15 @@ pub async fn answer(
         .start()
         .await?;
     let name = registered.model().name();
-    let row = tx
-        .query_opt(sql::ANSWERING_TABLE, &[&LOG, &name])
-        .await?
-        .ok_or_else(|| ReadModelError::NotInstalled { name: name.to_owned() })?;
-    let table: &str = row.try_get("table_name")?;
-    let rows = tx.query(&sql.replace("{table}", table), parameters).await?;
+    let table = match store.as_of() {
+        Some(moment) => history::source(&tx, registered, moment.position).await?,
+        None => {
+            let row = tx.query_opt(sql::ANSWERING_TABLE, &[&LOG, &name]).await?;
+            let row = row.ok_or_else(|| ReadModelError::NotInstalled { name: name.to_owned() })?;
+            row.try_get("table_name")?
+        }
+    };
+    let rows = tx.query(&sql.replace("{table}", &table), parameters).await?;
     tx.commit().await?;
     rows.iter().map(from_row).collect()
 }
@@ -115,6 +119,9 @@ pub async fn at_least(store: &Store, registered: &Registered, position: i64) -> 
 /// # Errors
 /// [`ReadModelError`], except `Behind`.
 pub async fn settle(store: &Store, registered: &Registered) -> Result<(), ReadModelError> {
+    if store.as_of().is_some() {
+        return Ok(());
+    }
     let position = *store.head().borrow();
     match reach(store, registered, position, store.limits().settle.duration()).await {
         Ok(()) | Err(ReadModelError::Behind { .. }) => Ok(()),

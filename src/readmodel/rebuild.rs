@@ -40,7 +40,12 @@ pub async fn live(store: &Store, registry: &Registry, name: &str) -> Result<Rebu
         tx.query_one(sql::LOCK_HEAD, &[&LOG]).await?;
     }
     let up_to = fold_to_head(&tx, &mut folding, before, page).await?;
-    let changes: Vec<RowChange> = folding.take().into_iter().filter(|change| change.row.is_some()).collect();
+    let mut changes: Vec<RowChange> = folding.take();
+    if registered.is_history() {
+        tx.batch_execute(&registered.fill(include_str!("sql/history_lock.sql"))).await?;
+    } else {
+        changes.retain(|change| change.row.is_some());
+    }
     tx.batch_execute(&registered.fill(&registered.sql().reset)).await?;
     rows::write(&tx, registered, &changes).await?;
     let version = i32::try_from(registered.model().version()).unwrap_or(i32::MAX);
@@ -69,6 +74,25 @@ pub(super) async fn fold_to_head(
         for event in &events {
             folding.feed(&RawEvent::decode(event)?)?;
         }
+    }
+}
+
+/// [`fold_to_head`] for a row history, which grows with the log: writes page by page, so that memory holds no more
+/// than the rows of now. What came before an event that can't be folded is written.
+pub(super) async fn fold_into(
+    client: &impl GenericClient,
+    registered: &Registered,
+    folding: &mut Folding<'_>,
+    page: i64,
+) -> Result<i64, ReadModelError> {
+    let mut position = 0;
+    loop {
+        let events = read::range_in(client, position, page).await?;
+        let Some(last) = events.last() else { return Ok(position) };
+        position = last.seq;
+        let folded = events.iter().try_for_each(|event| folding.feed(&RawEvent::decode(event)?));
+        write_all(client, registered, folding).await?;
+        folded?;
     }
 }
 

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use rust_embed::RustEmbed;
 
-use super::ReadModelError;
+use super::{ReadModelError, history};
+use crate::fold::history::ENDING;
 use crate::fold::{Mode, ReadModel};
 
 #[derive(RustEmbed)]
@@ -56,6 +57,14 @@ impl Sql {
             reset: text("reset.sql").unwrap_or(plain.reset),
         })
     }
+
+    /// The SQL of a read model of this build: its own folder's, or made from its base's where it is a history.
+    fn of(model: &dyn ReadModel) -> Result<Self, ReadModelError> {
+        match model.history_of() {
+            None => Self::embedded(model.name(), model.version()),
+            Some(base) => history::made_from(base, &Self::embedded(base, model.version())?),
+        }
+    }
 }
 
 /// A read model with its SQL.
@@ -84,6 +93,22 @@ impl Registered {
         format!("rm.{}", self.key)
     }
 
+    /// Whether it is the row history of another.
+    #[must_use]
+    pub fn is_history(&self) -> bool {
+        self.model.history_of().is_some()
+    }
+
+    /// A statement that reads the rows as they are now: of a history, those that nothing has changed since.
+    #[must_use]
+    pub fn fill_current(&self, sql: &str) -> String {
+        if self.is_history() {
+            sql.replace("{table}", &history::current(&self.table()))
+        } else {
+            self.fill(sql)
+        }
+    }
+
     /// A statement with the table put in.
     #[must_use]
     pub fn fill(&self, sql: &str) -> String {
@@ -110,7 +135,7 @@ impl Registry {
     pub fn new(models: Vec<Box<dyn ReadModel>>) -> Result<Self, ReadModelError> {
         let with_sql = models
             .into_iter()
-            .map(|model| Sql::embedded(model.name(), model.version()).map(|sql| (model, sql)))
+            .map(|model| Sql::of(model.as_ref()).map(|sql| (model, sql)))
             .collect::<Result<_, _>>()?;
         Self::with_sql(with_sql)
     }
@@ -118,14 +143,16 @@ impl Registry {
     /// Registers read models that bring their SQL.
     ///
     /// # Errors
-    /// [`ReadModelError::Name`] for a name that can't be a table's, or is there twice.
+    /// [`ReadModelError::Name`] for a name that can't be a table's, is there twice, or ends as a history's does
+    /// without being one.
     pub fn with_sql(models: Vec<(Box<dyn ReadModel>, Sql)>) -> Result<Self, ReadModelError> {
         let mut names = BTreeSet::new();
         let mut registered = Vec::with_capacity(models.len());
         for (model, sql) in models {
             let name = model.name();
             let fits = name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
-            if name.is_empty() || name.len() > 40 || !fits || !names.insert(name) {
+            let reserved = name.strip_suffix(ENDING) != model.history_of();
+            if name.is_empty() || name.len() > 40 || !fits || reserved || !names.insert(name) {
                 return Err(ReadModelError::Name { name: name.to_owned() });
             }
             let key = format!("{name}__v{}", model.version());

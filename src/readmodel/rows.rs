@@ -60,7 +60,7 @@ pub async fn load(
     registered: &Registered,
     keys: &[String],
 ) -> Result<Vec<StoredRow>, ReadModelError> {
-    let sql = registered.fill(sql::ROWS_BY_KEY);
+    let sql = registered.fill_current(sql::ROWS_BY_KEY);
     client.query(&sql, &[&keys]).await?.iter().map(from_row).collect()
 }
 

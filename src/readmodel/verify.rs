@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use super::folding::Folding;
 use super::rebuild::fold_to_head;
-use super::rows::{StoredRow, from_row};
+use super::rows::{RowChange, StoredRow, from_row};
 use super::sql;
-use super::{ReadModelError, Registered, Registry};
+use super::{ReadModelError, Registered, Registry, history};
 use crate::fold::{Mode, Row};
 use crate::kernel::ids::WorkspaceId;
 use crate::store::{LOG, Store};
@@ -63,10 +63,28 @@ pub async fn one(store: &Store, registered: &Registered) -> Result<Vec<Differenc
         }
         Mode::Follower => fold_up_to(&tx, &mut folding, checkpoint, store.limits().follower_page).await?,
     }
-    let sql = registered.fill(include_str!("sql/rows_all.sql"));
+    let all = include_str!("sql/rows_all.sql");
+    let sql = if registered.is_history() {
+        all.replace("{table}", &history::spans(&registered.table()))
+    } else {
+        registered.fill(all)
+    };
     let live: Vec<StoredRow> = tx.query(&sql, &[]).await?.iter().map(from_row).collect::<Result<_, _>>()?;
     tx.rollback().await?;
-    Ok(compare(name, live, &mut folding))
+    let mut changes = folding.take();
+    if registered.is_history() {
+        name_spans(&mut changes);
+    }
+    Ok(compare(name, live, changes))
+}
+
+/// Gives each version of a row a key of its own, which says when it counted.
+fn name_spans(changes: &mut [RowChange]) {
+    let mut ended: BTreeMap<String, i64> = BTreeMap::new();
+    for change in changes.iter_mut().rev() {
+        let to = ended.insert(change.key.clone(), change.position);
+        change.key = history::span(&change.key, change.position, to);
+    }
 }
 
 async fn fold_up_to(
@@ -87,9 +105,8 @@ async fn fold_up_to(
     Ok(())
 }
 
-fn compare(name: &str, live: Vec<StoredRow>, folding: &mut Folding<'_>) -> Vec<Difference> {
-    let mut rebuilt: BTreeMap<String, StoredRow> = folding
-        .take()
+fn compare(name: &str, live: Vec<StoredRow>, changes: Vec<RowChange>) -> Vec<Difference> {
+    let mut rebuilt: BTreeMap<String, StoredRow> = changes
         .into_iter()
         .filter_map(|change| {
             let object = change.row?;

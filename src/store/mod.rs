@@ -27,7 +27,7 @@ pub mod upkeep;
 pub mod verify;
 
 pub use error::{Corruption, StoreError};
-pub use pool::{Durability, Store};
+pub use pool::{AsOf, Durability, Store};
 pub use shortage::Shortage;
 
 /// The one log there is today; every key leads with it.

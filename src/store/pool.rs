@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
+use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio_postgres::{Client, Config, NoTls};
 use tokio_util::task::AbortOnDropHandle;
@@ -20,10 +21,20 @@ pub enum Durability {
     Waived,
 }
 
+/// A moment of the log: a position and when it was recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AsOf {
+    /// The last position that counts; 0 before the first.
+    pub position: i64,
+    /// When it was recorded.
+    pub time: Timestamp,
+}
+
 /// The application's way to the database; cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Store {
     inner: Arc<Inner>,
+    as_of: Option<AsOf>,
 }
 
 #[derive(Debug)]
@@ -75,10 +86,28 @@ impl Store {
             .build()
             .map_err(|error| StoreError::Address(Box::new(error)))?;
         let (head, _) = watch::channel(0);
-        let store = Self { inner: Arc::new(Inner { pool, config, head, limits: limits.clone() }) };
+        let store =
+            Self { inner: Arc::new(Inner { pool, config, head, limits: limits.clone() }), as_of: None };
         store.check(durability).await?;
         store.advance(super::read::head(&store).await?);
         Ok(store)
+    }
+
+    /// The same database as it was at a moment: streams end there, read models answer from their row history.
+    #[must_use]
+    pub fn at(&self, moment: AsOf) -> Self {
+        Self { inner: Arc::clone(&self.inner), as_of: Some(moment) }
+    }
+
+    /// The moment that reads are limited to; none when they show what is now.
+    #[must_use]
+    pub const fn as_of(&self) -> Option<AsOf> {
+        self.as_of
+    }
+
+    /// The last position that reads may show.
+    pub(super) fn last(&self) -> i64 {
+        self.as_of.map_or(i64::MAX, |moment| moment.position)
     }
 
     /// A connection out of the pool.

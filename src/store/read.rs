@@ -19,11 +19,14 @@ pub(super) const READ_CONTENTS: &str = include_str!("sql/read_contents.sql");
 
 const READ_STREAMS: &str = include_str!("sql/read_streams.sql");
 
-/// The log's last position; 0 when it is empty.
+/// The log's last position, or the one that reads end at; 0 when it is empty.
 ///
 /// # Errors
 /// [`StoreError`].
 pub async fn head(store: &Store) -> Result<i64, StoreError> {
+    if let Some(moment) = store.as_of() {
+        return Ok(moment.position);
+    }
     head_in(&**store.client().await?).await
 }
 
@@ -80,7 +83,7 @@ pub async fn block(store: &Store, position: i64) -> Result<Option<Vec<u8>>, Stor
 /// # Errors
 /// [`Corruption::Hole`]; [`StoreError::Undecodable`].
 pub async fn range(store: &Store, after: i64, limit: i64) -> Result<Vec<Envelope>, StoreError> {
-    range_in(&**store.client().await?, after, limit).await?.iter().map(RawEvent::decode).collect()
+    range_rows(store, after, limit).await?.iter().map(RawEvent::decode).collect()
 }
 
 /// [`range`], with what is left of those that can't be read: for readers that tell what there is.
@@ -88,8 +91,13 @@ pub async fn range(store: &Store, after: i64, limit: i64) -> Result<Vec<Envelope
 /// # Errors
 /// [`Corruption::Hole`].
 pub async fn readings(store: &Store, after: i64, limit: i64) -> Result<Vec<Reading>, StoreError> {
-    let rows = range_in(&**store.client().await?, after, limit).await?;
-    Ok(rows.into_iter().map(Reading::from).collect())
+    Ok(range_rows(store, after, limit).await?.into_iter().map(Reading::from).collect())
+}
+
+/// Up to the store's moment.
+async fn range_rows(store: &Store, after: i64, limit: i64) -> Result<Vec<RawEvent>, StoreError> {
+    let limit = limit.min(store.last().saturating_sub(after)).max(0);
+    range_in(&**store.client().await?, after, limit).await
 }
 
 /// [`range`] as rows, in the snapshot of a transaction.
@@ -124,7 +132,7 @@ pub async fn range_in(
     Ok(events)
 }
 
-/// A whole stream, in the order of its versions; empty when there is none.
+/// A whole stream (up to the store's moment), in the order of its versions; empty when there is none.
 ///
 /// # Errors
 /// [`Corruption::Version`]; [`StoreError::Undecodable`].
@@ -147,7 +155,7 @@ pub async fn stream_readings(store: &Store, key: StreamKey) -> Result<Vec<Readin
 pub async fn stream_rows(store: &Store, key: StreamKey) -> Result<Vec<RawEvent>, StoreError> {
     let client = store.client().await?;
     let statement = client.prepare_cached(READ_STREAMS).await?;
-    let rows = client.query(&statement, &[&LOG, &vec![key.id]]).await?;
+    let rows = client.query(&statement, &[&LOG, &vec![key.id], &store.last()]).await?;
     rows.iter().map(RawEvent::from_row).collect()
 }
 
@@ -162,7 +170,7 @@ pub async fn streams(
     let ids: Vec<Uuid> = keys.iter().map(|key| key.id).collect();
     let client = store.client().await?;
     let statement = client.prepare_cached(READ_STREAMS).await?;
-    let rows = client.query(&statement, &[&LOG, &ids]).await?;
+    let rows = client.query(&statement, &[&LOG, &ids, &store.last()]).await?;
     let mut found: BTreeMap<StreamKey, Vec<Envelope>> = keys.iter().map(|key| (*key, Vec::new())).collect();
     for row in &rows {
         let envelope = RawEvent::from_row(row)?.decode()?;
@@ -251,7 +259,7 @@ pub async fn at_positions(store: &Store, positions: &[i64]) -> Result<Vec<RawEve
 pub async fn by_correlation(store: &Store, correlation: CorrelationId) -> Result<Vec<Envelope>, StoreError> {
     let client = store.client().await?;
     let statement = client.prepare_cached(include_str!("sql/read_correlation.sql")).await?;
-    let rows = client.query(&statement, &[&LOG, &correlation.0]).await?;
+    let rows = client.query(&statement, &[&LOG, &correlation.0, &store.last()]).await?;
     rows.iter().map(|row| RawEvent::from_row(row)?.decode()).collect()
 }
 
@@ -284,10 +292,23 @@ pub async fn position_at(store: &Store, time: jiff::Timestamp) -> Result<i64, St
     Ok(client.query_one(include_str!("sql/read_position_at.sql"), &[&LOG, &time]).await?.try_get(0)?)
 }
 
-/// The database's clock.
+/// When a position was recorded; none when the log doesn't reach it.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn moment(store: &Store, position: i64) -> Result<Option<jiff::Timestamp>, StoreError> {
+    let client = store.client().await?;
+    let row = client.query_opt(include_str!("sql/read_moment.sql"), &[&LOG, &position]).await?;
+    row.map(|row| row.try_get(0).map_err(Into::into)).transpose()
+}
+
+/// The database's clock; where the store is that of a moment, that moment's time.
 ///
 /// # Errors
 /// [`StoreError`].
 pub async fn now(store: &Store) -> Result<jiff::Timestamp, StoreError> {
+    if let Some(moment) = store.as_of() {
+        return Ok(moment.time);
+    }
     Ok(store.client().await?.query_one(include_str!("sql/read_now.sql"), &[]).await?.try_get(0)?)
 }

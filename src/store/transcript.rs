@@ -67,7 +67,8 @@ pub async fn since(
     let client = store.client().await?;
     let statement = client.prepare_cached(include_str!("sql/read_transcript.sql")).await?;
     let generation = generation.cast_signed();
-    let rows = client.query(&statement, &[&LOG, &task.0, &generation, &after, &limit]).await?;
+    let up_to = store.as_of().map(|moment| moment.time);
+    let rows = client.query(&statement, &[&LOG, &task.0, &generation, &after, &limit, &up_to]).await?;
     rows.iter()
         .map(|row| {
             Ok(Message {

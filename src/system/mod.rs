@@ -243,10 +243,9 @@ impl Server {
         });
         let listener = setup.listener;
         let address = listener.local_addr().map_err(SystemError::Serve)?;
-        let app = App(Arc::new(Parts {
+        let parts = Parts {
             damaged_tasks: SetAside::new(&setup.limits),
             writer,
-            store,
             registry,
             world: setup.world,
             limits: setup.limits,
@@ -255,7 +254,8 @@ impl Server {
             tail: http::tail::Tail::default(),
             seals,
             shutdown: setup.shutdown,
-        }));
+        };
+        let app = App::new(store, parts);
         record_start(&app).await?;
         let background = loops(&app);
         tracing::info!(%address, "the server is ready");

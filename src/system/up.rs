@@ -35,7 +35,7 @@ use super::file_error::failed;
 use super::{SystemError, bind};
 use crate::cli::demo::{self, Demo};
 use crate::cli::{Common, UpArgs};
-use crate::client::api::{Api, Connection, Written};
+use crate::client::api::{Api, Connection, Past, Written};
 use crate::client::config::{ConfigFile, Environment};
 use crate::daemon::up_seat::{self, UpRecord};
 use crate::daemon::{self, DaemonConfig, Ended, Shutdown};
@@ -166,6 +166,7 @@ async fn with_server(
         run: None,
         limits: limits.clone(),
         written: Written::seen(),
+        past: Past::default(),
     };
     let api = Api::new(&connection)?;
     let daemon_config = plan.daemon(args, limits)?;

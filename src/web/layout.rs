@@ -27,12 +27,23 @@ pub fn page(frame: &Frame, here: &str, title: &str, script: &str, body: &Markup)
                     a.brand href="/" { "multica" }
                     nav aria-label="Pages" {
                         @for (path, name) in PAGES {
-                            a href=(path) aria-current=[(path == here).then_some("page")] { (name) }
+                            a href=(href(frame, path)) aria-current=[(path == here).then_some("page")] { (name) }
                         }
                     }
-                    span #live-state role="status" data-state="joining" { "as loaded" }
+                    @if frame.as_of.is_none() {
+                        span #live-state role="status" data-state="joining" { "as loaded" }
+                    }
+                    form method="get" role="search" {
+                        input type="search" name="as_of" aria-label="As of" placeholder="as of: 2h ago, 1234"
+                            value=[frame.as_of.map(|_| frame.position)];
+                    }
                     span.muted.who { (frame.member) " · " (frame.workspace) }
                     form method="post" action="/sign-out" { button type="submit" { "Sign out" } }
+                }
+                @if let Some(time) = frame.as_of {
+                    p.muted role="status" {
+                        "As of position " (frame.position) ", " (whole(time)) ". " a href="?" { "Show what is now" }
+                    }
                 }
                 main #main {
                     @if frame.left_out > 0 {
@@ -42,10 +53,24 @@ pub fn page(frame: &Frame, here: &str, title: &str, script: &str, body: &Markup)
                     }
                     (body)
                 }
-                script type="module" src={ "/assets/" (script) } {}
+                // What was stays as it was: nothing makes such a page live.
+                @if frame.as_of.is_none() { script type="module" src={ "/assets/" (script) } {} }
             }
         }
     }
+}
+
+/// A page of ours, as of the moment that this one shows.
+#[must_use]
+pub fn href(frame: &Frame, path: &str) -> String {
+    match frame.as_of {
+        Some(_) => format!("{path}?as_of={}", frame.position),
+        None => path.to_owned(),
+    }
+}
+
+fn whole(at: Timestamp) -> String {
+    at.to_zoned(TimeZone::UTC).strftime("%A, %-d %B %Y, %H:%M:%S UTC").to_string()
 }
 
 fn left_out(things: usize) -> String {

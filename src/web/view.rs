@@ -10,6 +10,8 @@ use crate::wire::feed::Entry;
 pub struct Frame {
     /// Where the page's facts stand in the log; the live connection goes on from here.
     pub position: i64,
+    /// When that was recorded, where the page shows that moment and not what is now.
+    pub as_of: Option<Timestamp>,
     /// The member's name.
     pub member: String,
     /// The workspace's name.

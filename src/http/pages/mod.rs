@@ -21,6 +21,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use super::as_of::AsAsked;
 use super::auth::Identity;
 use super::body::{Path, Query};
 use super::error::{ApiError, Told};
@@ -111,14 +112,16 @@ fn asked<T: DeserializeOwned>(value: Value) -> Result<Query<T>, ApiError> {
 
 /// What surrounds the page: taken before its facts are read, so that nothing falls between.
 async fn frame(app: &App, who: &Identity, filters: String) -> Result<Frame, ApiError> {
-    let position = *app.store.head().borrow();
-    let Json(me) = workspaces::me(State(app.clone()), who.clone()).await?;
-    let Json(all) = workspaces::list(State(app.clone()), who.clone()).await?;
+    let as_of = app.store.as_of();
+    let position = as_of.map_or_else(|| *app.store.head().borrow(), |moment| moment.position);
+    let Json(me) = workspaces::me(AsAsked(app.clone()), who.clone()).await?;
+    let Json(all) = workspaces::list(AsAsked(app.clone()), who.clone()).await?;
     let all = serde_json::to_value(all)?;
     let here = who.workspace.to_string();
     let workspace = all.as_array().into_iter().flatten().find(|workspace| workspace["id"] == here.as_str());
     Ok(Frame {
         position,
+        as_of: as_of.map(|moment| moment.time),
         member: facts::text(&me["name"]),
         workspace: workspace.map(|workspace| facts::text(&workspace["name"])).unwrap_or_default(),
         filters,
@@ -138,7 +141,7 @@ struct Before {
 }
 
 async fn feed_page(
-    State(app): State<App>,
+    AsAsked(app): AsAsked,
     reader: Result<Reader, PageError>,
     Query(asked): Query<Before>,
 ) -> Result<Markup, PageError> {
@@ -153,18 +156,18 @@ async fn feed_page(
 }
 
 async fn listed(app: &App, who: &Identity, wanted: Value) -> Result<Vec<api::Task>, ApiError> {
-    let Json(mut answer) = tasks::list(State(app.clone()), who.clone(), asked(wanted)?).await?;
+    let Json(mut answer) = tasks::list(AsAsked(app.clone()), who.clone(), asked(wanted)?).await?;
     Ok(serde_json::from_value(answer["tasks"].take())?)
 }
 
 async fn titles(app: &App, who: &Identity) -> Result<BTreeMap<IssueId, String>, ApiError> {
     let wanted = asked(json!({"limit": 1000}))?;
-    let Json(mut answer) = issues::list(State(app.clone()), who.clone(), wanted).await?;
+    let Json(mut answer) = issues::list(AsAsked(app.clone()), who.clone(), wanted).await?;
     let issues: Vec<api::Issue> = serde_json::from_value(answer["issues"].take())?;
     Ok(issues.into_iter().map(|issue| (issue.id, issue.title)).collect())
 }
 
-async fn tasks_page(State(app): State<App>, reader: Result<Reader, PageError>) -> Result<Markup, PageError> {
+async fn tasks_page(AsAsked(app): AsAsked, reader: Result<Reader, PageError>) -> Result<Markup, PageError> {
     let Reader(who) = reader?;
     let frame = frame(&app, &who, String::new()).await?;
     let titles = titles(&app, &who).await?;
@@ -172,14 +175,14 @@ async fn tasks_page(State(app): State<App>, reader: Result<Reader, PageError>) -
     let over = listed(&app, &who, json!({"status": "completed,failed,cancelled", "limit": 100})).await?;
     let rows =
         |tasks: &[api::Task]| -> Vec<_> { tasks.iter().map(|task| facts::task_row(task, &titles)).collect() };
-    let Json(mut answer) = stranded::list(State(app.clone()), who.clone()).await?;
+    let Json(mut answer) = stranded::list(AsAsked(app.clone()), who.clone()).await?;
     let stranded: Vec<api::Stranded> = serde_json::from_value(answer["tasks"].take())?;
     let stranded: Vec<_> = stranded.into_iter().map(facts::stranded_row).collect();
     Ok(web::tasks::page(&finished(frame), &stranded, &rows(&active), &rows(&over)))
 }
 
 async fn task_page(
-    State(app): State<App>,
+    AsAsked(app): AsAsked,
     reader: Result<Reader, PageError>,
     Path(path): Path<String>,
 ) -> Result<Markup, PageError> {
@@ -188,10 +191,10 @@ async fn task_page(
     let frame = frame(&app, &who, format!("task={id}")).await?;
     let task = tasks::shown(&app, who.workspace, id).await?;
     let titles = titles(&app, &who).await?;
-    let Json(explanation) = tasks::explain(State(app.clone()), who.clone(), Path(path.clone())).await?;
-    let Json(history) = tasks::history(State(app.clone()), who.clone(), Path(path.clone())).await?;
+    let Json(explanation) = tasks::explain(AsAsked(app.clone()), who.clone(), Path(path.clone())).await?;
+    let Json(history) = tasks::history(AsAsked(app.clone()), who.clone(), Path(path.clone())).await?;
     let Json(messages) =
-        tasks::messages(State(app.clone()), who.clone(), Path(path), asked(json!({}))?).await?;
+        tasks::messages(AsAsked(app.clone()), who.clone(), Path(path), asked(json!({}))?).await?;
     let left_out = messages.len().saturating_sub(app.limits.page_messages);
     let machines = machines(&app, &who).await?;
     let shown = &messages[left_out..];
@@ -218,12 +221,12 @@ async fn cancel(
 }
 
 async fn directories_page(
-    State(app): State<App>,
+    AsAsked(app): AsAsked,
     reader: Result<Reader, PageError>,
 ) -> Result<Markup, PageError> {
     let Reader(who) = reader?;
     let frame = frame(&app, &who, String::new()).await?;
-    let Json(mut answer) = directories::list(State(app.clone()), who.clone()).await?;
+    let Json(mut answer) = directories::list(AsAsked(app.clone()), who.clone()).await?;
     let directories: Vec<api::Directory> = serde_json::from_value(answer["directories"].take())?;
     let machines = machines(&app, &who).await?;
     let tasks = listed(&app, &who, json!({"active": true, "limit": 1000})).await?;
@@ -235,24 +238,24 @@ async fn directories_page(
 
 /// Names of machines by daemon id.
 async fn machines(app: &App, who: &Identity) -> Result<BTreeMap<String, String>, ApiError> {
-    let Json(mut answer) = agents::daemons(State(app.clone()), who.clone()).await?;
+    let Json(mut answer) = agents::daemons(AsAsked(app.clone()), who.clone()).await?;
     let daemons: Vec<api::Daemon> = serde_json::from_value(answer["daemons"].take())?;
     Ok(daemons.into_iter().map(|daemon| (daemon.daemon_id, daemon.device_name)).collect())
 }
 
 async fn projects_page(
-    State(app): State<App>,
+    AsAsked(app): AsAsked,
     reader: Result<Reader, PageError>,
 ) -> Result<Markup, PageError> {
     let Reader(who) = reader?;
     let frame = frame(&app, &who, String::new()).await?;
-    let Json(mut answer) = projects::list(State(app.clone()), who.clone(), asked(json!({}))?).await?;
+    let Json(mut answer) = projects::list(AsAsked(app.clone()), who.clone(), asked(json!({}))?).await?;
     let listed: Vec<api::Project> = serde_json::from_value(answer["projects"].take())?;
     let machines = machines(&app, &who).await?;
     let mut cards = Vec::new();
     for project in listed {
         let path = Path(project.id.to_string());
-        let Json(mut answer) = projects::resources(State(app.clone()), who.clone(), path).await?;
+        let Json(mut answer) = projects::resources(AsAsked(app.clone()), who.clone(), path).await?;
         let resources: Vec<api::Resource> = serde_json::from_value(answer["resources"].take())?;
         cards.push(facts::project_card(project, &resources, &machines));
     }

@@ -18,6 +18,7 @@ use crate::domain::workspace::Role;
 use crate::fold::agent_roster::AgentRow;
 use crate::fold::runtime_presence::DaemonRow;
 use crate::http::App;
+use crate::http::as_of::AsAsked;
 use crate::http::auth::Identity;
 use crate::http::body::{Body, Path, Query};
 use crate::http::error::ApiError;
@@ -38,7 +39,7 @@ pub struct Filter {
 
 /// Oldest first.
 pub async fn list(
-    State(app): State<App>,
+    AsAsked(app): AsAsked,
     who: Identity,
     Query(filter): Query<Filter>,
 ) -> Result<Json<Vec<api::Agent>>, ApiError> {
@@ -66,7 +67,7 @@ async fn one(app: &App, workspace: WorkspaceId, id: AgentId) -> Result<api::Agen
 
 /// `GET /api/agents/{id}`.
 pub async fn get(
-    State(app): State<App>,
+    AsAsked(app): AsAsked,
     who: Identity,
     Path(path): Path<String>,
 ) -> Result<Json<api::Agent>, ApiError> {
@@ -221,8 +222,8 @@ pub async fn archive(
     Ok(at(done.position, Json(one(&app, call.who.workspace, agent).await?)))
 }
 
-/// `GET /api/squads`: there are none.
-pub async fn squads(_who: Identity) -> Json<Vec<Value>> {
+/// `GET /api/squads`: there are none, and there never were.
+pub async fn squads(_app: AsAsked, _who: Identity) -> Json<Vec<Value>> {
     Json(Vec::new())
 }
 
@@ -248,7 +249,7 @@ impl Machines {
 
 /// `GET /api/runtimes`.
 pub async fn runtimes(
-    State(app): State<App>,
+    AsAsked(app): AsAsked,
     who: Identity,
 ) -> Result<Json<Vec<api::PlacedRuntime>>, ApiError> {
     let machines = Machines::load(&app, who.workspace).await?;
@@ -279,7 +280,7 @@ pub async fn runtimes(
 }
 
 /// `GET /api/daemons`.
-pub async fn daemons(State(app): State<App>, who: Identity) -> Result<Json<Value>, ApiError> {
+pub async fn daemons(AsAsked(app): AsAsked, who: Identity) -> Result<Json<Value>, ApiError> {
     let machines = Machines::load(&app, who.workspace).await?;
     let mut values = Vec::new();
     for found in &machines.daemons {

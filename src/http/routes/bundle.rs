@@ -2,14 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 
 use super::tasks::{named, story};
 use crate::app::private::redacted;
 use crate::domain::{Actor, Family, StreamKey};
-use crate::http::App;
+use crate::http::as_of::AsAsked;
 use crate::http::auth::Identity;
 use crate::http::body::Path;
 use crate::http::error::ApiError;
@@ -23,7 +22,7 @@ use crate::wire::feed::Entry;
 
 /// The bundle, JSON lines.
 pub async fn bundle(
-    State(app): State<App>,
+    AsAsked(app): AsAsked,
     who: Identity,
     Path(path): Path<String>,
 ) -> Result<Response, ApiError> {

@@ -14,6 +14,7 @@ use crate::domain::daemon::{DaemonCommand, FoundRuntime, Registration};
 use crate::fold::daemon_orders::{OrderKind, OrderRow};
 use crate::fold::runtime_presence::DaemonRow;
 use crate::http::App;
+use crate::http::as_of::AsAsked;
 use crate::http::auth::Identity;
 use crate::http::body::{Body, Path, Query};
 use crate::http::error::ApiError;
@@ -36,7 +37,7 @@ pub use super::reports::{
 
 /// `GET /api/daemon/workspaces`.
 pub async fn workspaces(State(app): State<App>, who: Identity) -> Result<Json<Value>, ApiError> {
-    let Json(values) = super::workspaces::list(State(app), who).await?;
+    let Json(values) = super::workspaces::list(AsAsked(app), who).await?;
     let short = values.iter().map(|value| json!({"id": value["id"], "name": value["name"]}));
     Ok(Json(short.collect()))
 }

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use axum::Json;
-use axum::extract::State;
 use serde_json::{Value, json};
 
 use super::id;
 use crate::domain::workspace::Role;
 use crate::fold::directory_queue::{DirectoryRow, WaiterRow};
 use crate::http::App;
+use crate::http::as_of::AsAsked;
 use crate::http::auth::{Caller, Identity};
 use crate::http::body::Path;
 use crate::http::error::ApiError;
@@ -19,14 +19,14 @@ use crate::readmodel::{directory_queue, runtime_presence, task_status};
 use crate::wire::api;
 
 /// `GET /api/directories`.
-pub async fn list(State(app): State<App>, who: Identity) -> Result<Json<Value>, ApiError> {
+pub async fn list(AsAsked(app): AsAsked, who: Identity) -> Result<Json<Value>, ApiError> {
     let found = directory_queue::of_workspace(&app.store, &app.registry, who.workspace).await?;
     Ok(Json(json!({"directories": values(&app, &who, &found).await?})))
 }
 
 /// `GET /api/directories/{id}`.
 pub async fn get(
-    State(app): State<App>,
+    AsAsked(app): AsAsked,
     who: Identity,
     Path(path): Path<String>,
 ) -> Result<Json<api::Directory>, ApiError> {

@@ -15,6 +15,7 @@ use crate::domain::issue::state::STATUSES;
 use crate::domain::issue::{Assignee, Author, Issue};
 use crate::domain::task::Trigger;
 use crate::http::App;
+use crate::http::as_of::AsAsked;
 use crate::http::auth::{Caller, Identity};
 use crate::http::body::{Body, Path, Query};
 use crate::http::error::ApiError;
@@ -38,7 +39,7 @@ pub struct Filter {
 
 /// Newest first.
 pub async fn list(
-    State(app): State<App>,
+    AsAsked(app): AsAsked,
     who: Identity,
     Query(filter): Query<Filter>,
 ) -> Result<Json<Value>, ApiError> {
@@ -98,7 +99,7 @@ async fn value(app: &App, workspace: WorkspaceId, loaded: Loaded<Issue>) -> Resu
 
 /// `GET /api/issues/{id}`.
 pub async fn get(
-    State(app): State<App>,
+    AsAsked(app): AsAsked,
     who: Identity,
     Path(path): Path<String>,
 ) -> Result<Json<api::Issue>, ApiError> {
@@ -288,7 +289,7 @@ pub async fn update(
 
 /// `GET /api/issues/{id}/comments`: oldest first.
 pub async fn comments(
-    State(app): State<App>,
+    AsAsked(app): AsAsked,
     who: Identity,
     Path(path): Path<String>,
 ) -> Result<Json<Vec<api::Comment>>, ApiError> {

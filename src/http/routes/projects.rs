@@ -18,6 +18,7 @@ use crate::domain::project::{NewResource, Project, ProjectCommand};
 use crate::domain::resource::{self, MachineFacts};
 use crate::domain::{NewContent, Refusal, RefusalKind};
 use crate::http::App;
+use crate::http::as_of::AsAsked;
 use crate::http::auth::Identity;
 use crate::http::body::{Body, Path, Query};
 use crate::http::error::ApiError;
@@ -39,7 +40,7 @@ pub struct Filter {
 
 /// Newest first.
 pub async fn list(
-    State(app): State<App>,
+    AsAsked(app): AsAsked,
     who: Identity,
     Query(filter): Query<Filter>,
 ) -> Result<Json<Value>, ApiError> {
@@ -56,7 +57,7 @@ pub async fn list(
 
 /// `GET /api/projects/{id}`.
 pub async fn get(
-    State(app): State<App>,
+    AsAsked(app): AsAsked,
     who: Identity,
     Path(path): Path<String>,
 ) -> Result<Json<api::Project>, ApiError> {
@@ -200,7 +201,7 @@ pub async fn remove(
 
 /// `GET /api/projects/{id}/resources`.
 pub async fn resources(
-    State(app): State<App>,
+    AsAsked(app): AsAsked,
     who: Identity,
     Path(path): Path<String>,
 ) -> Result<Json<Value>, ApiError> {

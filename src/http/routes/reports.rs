@@ -19,6 +19,7 @@ use crate::app::task_report::TaskReport;
 use crate::domain::NewContent;
 use crate::domain::task::{Phase, Status, Task};
 use crate::http::App;
+use crate::http::as_of::AsAsked;
 use crate::http::auth::Identity;
 use crate::http::body::{Body, Path, Query, typed};
 use crate::http::error::ApiError;
@@ -273,7 +274,7 @@ pub async fn messages_so_far(
     asked: Query<tasks::Since>,
 ) -> Result<Json<Vec<api::Message>>, ApiError> {
     who.speaks_for_task(&app, id(&path, "id")?).await?;
-    tasks::messages(State(app), who, Path(path), asked).await
+    tasks::messages(AsAsked(app), who, Path(path), asked).await
 }
 
 /// `POST /api/daemon/tasks/{id}/progress`: not kept.

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::State;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -13,6 +12,7 @@ use crate::domain::task::usual::{Times, usual};
 use crate::fold::at::At;
 use crate::fold::task_status::TaskRow;
 use crate::http::App;
+use crate::http::as_of::AsAsked;
 use crate::http::auth::Identity;
 use crate::http::error::ApiError;
 use crate::http::explain;
@@ -27,7 +27,7 @@ const WAITING: [Status; 4] =
 const OVER: [Status; 3] = [Status::Completed, Status::Failed, Status::Cancelled];
 
 /// The longest waits first.
-pub async fn list(State(app): State<App>, who: Identity) -> Result<Json<Value>, ApiError> {
+pub async fn list(AsAsked(app): AsAsked, who: Identity) -> Result<Json<Value>, ApiError> {
     let named = |statuses: &[Status]| statuses.iter().map(|status| status.name().to_owned()).collect();
     let wanted = |statuses, limit: u32| task_status::Wanted {
         statuses,

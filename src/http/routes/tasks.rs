@@ -12,6 +12,7 @@ use crate::domain::directory::{self, DirectoryEvent};
 use crate::domain::task::{self, Status, Task, TaskEvent};
 use crate::domain::{Envelope, Event, Family, StreamKey};
 use crate::http::App;
+use crate::http::as_of::AsAsked;
 use crate::http::auth::Identity;
 use crate::http::body::{Path, Query};
 use crate::http::error::ApiError;
@@ -44,7 +45,7 @@ pub struct Filter {
 
 /// Newest first.
 pub async fn list(
-    State(app): State<App>,
+    AsAsked(app): AsAsked,
     who: Identity,
     Query(filter): Query<Filter>,
 ) -> Result<Json<Value>, ApiError> {
@@ -77,7 +78,7 @@ async fn listed(
 
 /// `GET /api/issues/{id}/task-runs`.
 pub async fn of_issue(
-    State(app): State<App>,
+    AsAsked(app): AsAsked,
     who: Identity,
     Path(path): Path<String>,
 ) -> Result<Json<Vec<api::Task>>, ApiError> {
@@ -92,7 +93,7 @@ pub async fn of_issue(
 
 /// `GET /api/issues/{id}/active-task`.
 pub async fn active_of_issue(
-    State(app): State<App>,
+    AsAsked(app): AsAsked,
     who: Identity,
     Path(path): Path<String>,
 ) -> Result<Json<Value>, ApiError> {
@@ -108,7 +109,7 @@ pub async fn active_of_issue(
 
 /// `GET /api/agents/{id}/tasks`.
 pub async fn of_agent(
-    State(app): State<App>,
+    AsAsked(app): AsAsked,
     who: Identity,
     Path(path): Path<String>,
 ) -> Result<Json<Vec<api::Task>>, ApiError> {
@@ -202,7 +203,7 @@ async fn value(app: &App, workspace: WorkspaceId, loaded: Loaded<Task>) -> Resul
 
 /// `GET /api/tasks/{ref}`.
 pub async fn get(
-    State(app): State<App>,
+    AsAsked(app): AsAsked,
     who: Identity,
     Path(path): Path<String>,
 ) -> Result<Json<api::Task>, ApiError> {
@@ -246,7 +247,7 @@ pub struct Since {
 
 /// The transcript of a task's last claim, or of an earlier one.
 pub async fn messages(
-    State(app): State<App>,
+    AsAsked(app): AsAsked,
     who: Identity,
     Path(path): Path<String>,
     Query(asked): Query<Since>,
@@ -267,7 +268,7 @@ pub async fn messages(
 
 /// `GET /api/tasks/{ref}/history`: its events, its directories' that name it, and its issue's that it caused.
 pub async fn history(
-    State(app): State<App>,
+    AsAsked(app): AsAsked,
     who: Identity,
     Path(path): Path<String>,
 ) -> Result<Json<Value>, ApiError> {
@@ -353,7 +354,7 @@ fn cause_first(events: Vec<Envelope>) -> Vec<Envelope> {
 
 /// `GET /api/tasks/{ref}/explain`.
 pub async fn explain(
-    State(app): State<App>,
+    AsAsked(app): AsAsked,
     who: Identity,
     Path(path): Path<String>,
 ) -> Result<Json<api::Explanation>, ApiError> {

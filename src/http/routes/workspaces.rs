@@ -14,6 +14,7 @@ use crate::domain::Refusal;
 use crate::domain::workspace::{TokenHolder, WorkspaceCommand};
 use crate::fold::access::WorkspaceRow;
 use crate::http::App;
+use crate::http::as_of::AsAsked;
 use crate::http::auth::{Caller, Identity};
 use crate::http::body::{Body, Path};
 use crate::http::error::ApiError;
@@ -26,7 +27,7 @@ use crate::readmodel::found::Found;
 use crate::wire::api;
 
 /// `GET /api/me`.
-pub async fn me(State(app): State<App>, who: Identity) -> Result<Json<Value>, ApiError> {
+pub async fn me(AsAsked(app): AsAsked, who: Identity) -> Result<Json<Value>, ApiError> {
     let agent = match &who.caller {
         Caller::Task { agent, task, .. } => Some((*agent, *task)),
         Caller::Member { .. } | Caller::Daemon { .. } => None,
@@ -49,7 +50,7 @@ pub async fn me(State(app): State<App>, who: Identity) -> Result<Json<Value>, Ap
 }
 
 /// `GET /api/workspaces`.
-pub async fn list(State(app): State<App>, who: Identity) -> Result<Json<Vec<Value>>, ApiError> {
+pub async fn list(AsAsked(app): AsAsked, who: Identity) -> Result<Json<Vec<Value>>, ApiError> {
     let found = match &who.caller {
         Caller::Member { user, .. } => access::workspaces_of(&app.store, &app.registry, *user).await?,
         Caller::Daemon { .. } | Caller::Task { .. } => {
@@ -61,7 +62,7 @@ pub async fn list(State(app): State<App>, who: Identity) -> Result<Json<Vec<Valu
 
 /// `GET /api/workspaces/{id}`.
 pub async fn get(
-    State(app): State<App>,
+    AsAsked(app): AsAsked,
     who: Identity,
     Path(path): Path<String>,
 ) -> Result<Json<Value>, ApiError> {
@@ -105,7 +106,7 @@ async fn values(app: &App, found: &[Found<WorkspaceRow>]) -> Result<Vec<Value>, 
 
 /// `GET /api/workspaces/{id}/members`.
 pub async fn members(
-    State(app): State<App>,
+    AsAsked(app): AsAsked,
     who: Identity,
     Path(path): Path<String>,
 ) -> Result<Json<Vec<api::Member>>, ApiError> {
@@ -132,7 +133,7 @@ pub async fn members(
 }
 
 /// `GET /api/tokens`.
-pub async fn tokens(State(app): State<App>, who: Identity) -> Result<Json<Vec<api::Token>>, ApiError> {
+pub async fn tokens(AsAsked(app): AsAsked, who: Identity) -> Result<Json<Vec<api::Token>>, ApiError> {
     let user = who.user()?;
     let found = access::tokens_of(&app.store, &app.registry, who.workspace, user).await?;
     let values = found.iter().map(|found| {

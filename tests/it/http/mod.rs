@@ -1,6 +1,7 @@
 //! The HTTP API, asked as its clients ask it: raw requests against a served database of one's own.
 
 mod agents;
+mod as_of;
 mod audit;
 mod audit_export;
 mod bad_input;

@@ -1,6 +1,7 @@
 //! The log, its writer, its read models and its server.
 
 mod append;
+mod as_of;
 mod embedded;
 mod model;
 mod proof;

@@ -1,6 +1,7 @@
 //! What integration tests stand on: one cluster per run, one database per test.
 
 pub mod cluster;
+pub mod past;
 pub mod proxy;
 pub mod toy;
 pub mod waiting;

@@ -3,9 +3,10 @@
 use multica::app::decision::{Decided, Decision, Halt, NewEvent, Submission, View};
 use multica::domain::project::event::{Created, Deleted, ProjectEvent, Updated};
 use multica::domain::{Actor, ActorKind, Envelope, Event, Family, NewContent, Refusal, StreamKey, Via};
+use multica::fold::history::History;
 use multica::fold::{FoldError, Mode, ReadModel, Rows};
 use multica::kernel::ids::{CommandId, ContentId, CorrelationId, EventId, WorkspaceId};
-use multica::readmodel::{Registry, Sql};
+use multica::readmodel::{Registry, Sql, history};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -116,6 +117,18 @@ pub fn registry() -> Registry {
 pub fn registry_of(version: u32) -> Registry {
     Registry::with_sql(vec![(Box::new(Projects { version }), Sql::plain()), (Box::new(Feed), Sql::plain())])
         .unwrap()
+}
+
+/// The same with the history of the projects.
+pub fn registry_with_history() -> Registry {
+    let history = History::new("toy_projects_history", Box::new(Projects { version: 1 }));
+    let of_history = history::made_from("toy_projects", &Sql::plain()).unwrap();
+    Registry::with_sql(vec![
+        (Box::new(Projects { version: 1 }), Sql::plain()),
+        (Box::new(Feed), Sql::plain()),
+        (Box::new(history), of_history),
+    ])
+    .unwrap()
 }
 
 /// Creates a project; refused when it is there.
