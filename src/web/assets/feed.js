@@ -26,10 +26,15 @@ function heard() {
   show("live", "live");
 }
 
+/** @type {EventSource | null} */
+let source = null;
+
 function open() {
+  source?.close();
   const filters = new URLSearchParams(document.body.dataset.filters ?? "");
   filters.set("after", String(position));
-  const source = new EventSource(`/api/feed?${filters}`);
+  const opened = new EventSource(`/api/feed?${filters}`);
+  source = opened;
   source.addEventListener("open", heard);
   source.addEventListener("entry", (event) => {
     heard();
@@ -47,8 +52,19 @@ function open() {
   source.addEventListener("error", () => {
     show("lost", heardAt ? `as of ${new Date(heardAt).toLocaleTimeString()}` : "not connected");
     // The browser reconnects by itself and says where it was; a closed source (an error status) doesn't.
-    if (source.readyState === EventSource.CLOSED) setTimeout(open, 2000);
+    if (source === opened && opened.readyState === EventSource.CLOSED) setTimeout(open, 2000);
   });
 }
 
-if (state && document.body.dataset.position) open();
+const live = state && document.body.dataset.position;
+if (live) open();
+
+// A browser has six connections to a server and may keep pages that were left: each with one of them would make
+// the seventh page wait for a minute.
+addEventListener("pagehide", () => {
+  source?.close();
+  source = null;
+});
+addEventListener("pageshow", (event) => {
+  if (live && event.persisted) open();
+});

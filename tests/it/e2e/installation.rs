@@ -181,7 +181,9 @@ impl Installation {
         let output =
             self.command().args(arguments).args(["--output", "json"]).stdin(Stdio::null()).output().unwrap();
         if !output.status.success() {
-            return Err(format!("{}: {}", output.status, String::from_utf8_lossy(&output.stderr)));
+            let (said, error) =
+                (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+            return Err(format!("{}: {error}{said}", output.status));
         }
         serde_json::from_slice(&output.stdout)
             .map_err(|error| format!("{error} in {}", String::from_utf8_lossy(&output.stdout)))

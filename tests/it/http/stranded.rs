@@ -26,7 +26,7 @@ async fn who_waits_unusually_long_is_listed_with_its_cause_and_leaves_the_list_a
     eventually(PATIENCE, || async { !stranded(&scene).await.is_empty() }).await;
     let all = stranded(&scene).await;
     let names: Vec<String> = all.iter().map(|one| one.explanation.task_id.to_string()).collect();
-    assert_eq!(names, [parked.clone()], "{all:#?}; {queued} and {first} wait as is usual");
+    assert_eq!(names, std::slice::from_ref(&parked), "{all:#?}; {queued} and {first} wait as is usual");
     let told = &all[0];
     assert!(told.explanation.causes.iter().any(|cause| cause.sentence.contains("LOCA-1#1")), "{told:#?}");
     let shown = scene.served.cli(&["task", "stranded"]).await;
