@@ -1,7 +1,7 @@
 //! What an answer leaves out because the log is damaged there: one bad thing takes nothing else with it.
 //!
 //! Invariants: whoever asks for the damaged thing itself gets `log_damaged`; an answer about several says in
-//! the header `X-Multica-Left-Out` which of them are missing, at most [`NAMED`] by name.
+//! the header `X-Multica-Left-Out` which of them are missing, at most twenty by name.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
