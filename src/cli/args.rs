@@ -116,6 +116,14 @@ pub enum Verb {
     Replay(verb::replay::ReplayFile),
     /// Checks the log against itself and the read models against the log.
     Verify,
+    /// Read models: how they stand, rebuilt beside the live ones, compared with the log.
+    #[command(subcommand)]
+    Projections(verb::projections::ProjectionsVerb),
+    /// Events: what stands in the log.
+    #[command(subcommand)]
+    Events(verb::events::EventsVerb),
+    /// Looks after the installation: server, database, read models, daemons, and what to do about each.
+    Doctor,
     /// Prints a shell's completions.
     Completions {
         /// The shell.

@@ -94,6 +94,12 @@ pub enum CliError {
         /// What became of it.
         status: String,
     },
+    /// Something of the installation doesn't work.
+    #[error("{faults} thing(s) need looking after")]
+    Unwell {
+        /// How many.
+        faults: usize,
+    },
     /// The log or a read model is not what it should be.
     #[error("the check found {findings} fault(s)")]
     NotVerified {
@@ -167,9 +173,24 @@ pub enum UsageError {
     /// A topic that isn't there.
     #[error("there is no help on `{0}`")]
     Topic(String),
+    /// An event type or version that this build doesn't have.
+    #[error("this build has no schema of `{name}`{has}", has = has_versions(.versions))]
+    EventType {
+        /// As typed.
+        name: String,
+        /// The type's versions, where it is one.
+        versions: Vec<String>,
+    },
+    /// Read models are asked for, and none is named.
+    #[error("name read models, or say --all")]
+    NoReadModel,
     /// Nothing to change.
     #[error("nothing to change was given")]
     NothingToChange,
+}
+
+fn has_versions(versions: &[String]) -> String {
+    if versions.is_empty() { String::new() } else { format!("; its versions are {}", versions.join(", ")) }
 }
 
 impl CliError {
@@ -213,6 +234,7 @@ impl CliError {
             Self::Output(_) => "output",
             Self::Over { .. } => "task_over",
             Self::NotVerified { .. } => "not_verified",
+            Self::Unwell { .. } => "unwell",
         };
         own.to_owned()
     }
@@ -247,6 +269,8 @@ impl CliError {
             Self::Usage(UsageError::PathNotUtf8) => {
                 "Rename the directory, or attach it by a symlink whose path is UTF-8.".to_owned()
             }
+            Self::Usage(UsageError::EventType { .. }) => "List them: `multica events schema`.".to_owned(),
+            Self::Usage(UsageError::NoReadModel) => "List them: `multica projections list`.".to_owned(),
             Self::CommandLine(CommandLine { tips, .. }) if !tips.is_empty() => tips.join("; "),
             Self::CommandLine(_) | Self::Usage(_) => "See the verb's --help.".to_owned(),
             Self::NoRuntime { found, .. } if found.is_empty() => {
@@ -259,6 +283,7 @@ impl CliError {
             Self::Daemon(error) => error.next_step(),
             Self::Output(_) => "Check where standard output goes.".to_owned(),
             Self::Over { task, .. } => format!("See what it did: `multica task show {task}`."),
+            Self::Unwell { .. } => "Each line names what helps.".to_owned(),
             Self::NotVerified { .. } => {
                 "Keep the data as it is; each finding names where to look.".to_owned()
             }

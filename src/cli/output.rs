@@ -143,6 +143,32 @@ pub async fn patiently<T>(patience: Duration, what: &str, work: impl Future<Outp
     done
 }
 
+/// A bar for work whose end is known; on a terminal only.
+pub struct Progress {
+    bar: indicatif::ProgressBar,
+}
+
+impl Progress {
+    /// A bar that shows nothing until it is told how far the work is.
+    pub fn new(what: String) -> Self {
+        let bar = indicatif::ProgressBar::new(0).with_message(what);
+        let style = indicatif::ProgressStyle::with_template("{msg} [{bar:40}] {pos} of {len}");
+        Self { bar: style.map_or(bar.clone(), |style| bar.with_style(style)) }
+    }
+
+    /// How far it is.
+    pub fn at(&self, position: u64, end: u64) {
+        self.bar.set_length(end.max(position));
+        self.bar.set_position(position);
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
 /// How a status looks: what runs and what went well, what waits, what went wrong, what is over or away.
 fn of_status(word: &str) -> Style {
     let colour = match word {
@@ -154,7 +180,7 @@ fn of_status(word: &str) -> Style {
         | "in_review"
         | "draining"
         | "unreachable" => AnsiColor::Yellow,
-        "failed" | "dead" | "blocked" => AnsiColor::Red,
+        "failed" | "dead" | "blocked" | "stopped" | "degraded" => AnsiColor::Red,
         "cancelled" | "offline" | "archived" => return DIM,
         _ => return Style::new(),
     };

@@ -108,6 +108,12 @@ pub enum ApiError {
     /// The store failed.
     #[error("store failed")]
     Store(#[from] StoreError),
+    /// A read model that doesn't stand still has nothing to pass over.
+    #[error("read model {name} doesn't stand still")]
+    NotStopped {
+        /// Its name.
+        name: String,
+    },
     /// A stream can't be folded: the log is corrupt there, or a newer build wrote it.
     #[error("a stream can't be folded")]
     Unfoldable {
@@ -249,6 +255,22 @@ fn damaged() -> Shown {
 
 fn store(error: &StoreError) -> Shown {
     if error.is_outage() { outage(error) } else { internal() }
+}
+
+/// Why a rebuild can't be done now, and what helps.
+const fn rebuild(error: &ReadModelError) -> Option<(&'static str, &'static str)> {
+    match error {
+        ReadModelError::Rebuilding { .. } => {
+            Some(("rebuild_running", "See how far it is: `multica projections list`."))
+        }
+        ReadModelError::TableInUse { .. } => {
+            Some(("table_in_use", "Try again in a minute, or end the transaction that reads it."))
+        }
+        ReadModelError::Replaced { .. } | ReadModelError::NotInstalled { .. } => {
+            Some(("another_build", "Ask a server of the newer build."))
+        }
+        _ => None,
+    }
 }
 
 fn app(error: &AppError) -> Shown {
@@ -397,7 +419,17 @@ fn shown(error: &ApiError) -> Shown {
         .with("position", json!(at))
         .later(),
         ApiError::App(error) => app(error),
+        ApiError::NotStopped { .. } => Shown::new(
+            StatusCode::CONFLICT,
+            "not_stopped",
+            error.to_string(),
+            "See how the read models stand: `multica projections list`.",
+        ),
         ApiError::Read(ReadModelError::Store(error)) | ApiError::Store(error) => store(error),
+        ApiError::Read(error) if rebuild(error).is_some() => rebuild(error)
+            .map_or_else(internal, |(code, next_step)| {
+                Shown::new(StatusCode::CONFLICT, code, error.to_string(), next_step)
+            }),
         ApiError::Read(_) | ApiError::Unfoldable { .. } | ApiError::Encode(_) | ApiError::Panic => internal(),
     }
 }

@@ -8,7 +8,9 @@ use axum::routing::{delete, get, post};
 use tower_http::catch_panic::CatchPanicLayer;
 
 use super::error::ApiError;
-use super::routes::{agents, bundle, daemon, directories, issues, projects, sign_in, tasks, workspaces};
+use super::routes::{
+    agents, bundle, daemon, directories, issues, projections, projects, sign_in, tasks, workspaces,
+};
 use super::{App, feed, hosts, left_out, limits, pages, position, routes};
 use crate::kernel::limits::Millis;
 
@@ -47,6 +49,8 @@ fn bounded(routes: Router<App>, app: &App, limit: Millis) -> Router<App> {
 fn slow() -> Router<App> {
     Router::new()
         .route("/api/verify", post(routes::verify))
+        .route("/api/projections/{id}/rebuild", post(projections::rebuild))
+        .route("/api/projections/{id}/verify", post(projections::verify))
         .method_not_allowed_fallback(|| async { ApiError::MethodNotAllowed.into_response() })
 }
 
@@ -60,6 +64,8 @@ fn people() -> Router<App> {
         .route("/api/tokens/current/renew", post(workspaces::renew_token))
         .route("/api/tokens/{id}", delete(workspaces::revoke_token))
         .route("/api/sign-in-links", post(sign_in::link))
+        .route("/api/projections", get(projections::list))
+        .route("/api/projections/{id}/skip", post(projections::skip))
         .route("/sign-in", get(sign_in::page).post(sign_in::sign_in))
         .route("/sign-out", post(sign_in::sign_out))
 }

@@ -141,6 +141,13 @@ pub struct Limits {
     pub lease: Millis,
     /// Events that a follower folds in one transaction.
     pub follower_page: i64,
+    /// Events that a rebuild folds in one transaction: larger pages need fewer round trips, and memory for their rows.
+    pub rebuild_page: i64,
+    /// A rebuild takes the place of its read model once so few events are missing: they are folded while appends
+    /// wait.
+    pub rebuild_lag: i64,
+    /// Between two looks at how far a rebuild is.
+    pub progress_look: Millis,
     /// Streams that the writer keeps in memory.
     pub cached_streams: usize,
     /// Results of commands that the writer keeps in memory.
@@ -295,6 +302,9 @@ impl Default for Limits {
             notify_pause: Millis(25),
             lease: seconds(10),
             follower_page: 1_000,
+            rebuild_page: 2_000,
+            rebuild_lag: 200,
+            progress_look: Millis(250),
             cached_streams: 4_096,
             cached_results: 16_384,
             server_stop: seconds(5),

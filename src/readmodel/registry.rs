@@ -20,8 +20,6 @@ pub struct Sql {
     /// Writes rows: `$1` json array of {key, workspace_id, position, recorded_at, row}, `$2` is added to
     /// each position.
     pub upsert: String,
-    /// Empties the table.
-    pub reset: String,
 }
 
 impl Sql {
@@ -31,11 +29,10 @@ impl Sql {
         Self {
             schema: include_str!("sql/schema.sql").to_owned(),
             upsert: include_str!("sql/upsert.sql").to_owned(),
-            reset: include_str!("sql/reset.sql").to_owned(),
         }
     }
 
-    /// The SQL in `projections/<name>/`; upsert and reset may be left to the contract's.
+    /// The SQL in `projections/<name>/`; the upsert may be left to the contract's.
     ///
     /// # Errors
     /// [`ReadModelError::Folder`] when the schema is missing or the version there is another.
@@ -53,7 +50,6 @@ impl Sql {
         Ok(Self {
             schema: text("schema.sql").ok_or_else(|| wrong("schema.sql", "is missing"))?,
             upsert: text("upsert.sql").unwrap_or(plain.upsert),
-            reset: text("reset.sql").unwrap_or(plain.reset),
         })
     }
 }
@@ -78,16 +74,11 @@ impl Registered {
         &self.key
     }
 
-    /// Its table: `rm.<name>__v<version>`.
+    /// The table that an installation makes for it: `rm.<name>__v<version>`. A rebuild makes others; which one
+    /// answers stands in `es.projections`.
     #[must_use]
     pub fn table(&self) -> String {
         format!("rm.{}", self.key)
-    }
-
-    /// A statement with the table put in.
-    #[must_use]
-    pub fn fill(&self, sql: &str) -> String {
-        sql.replace("{table}", &self.table())
     }
 
     /// Its SQL.

@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::folding::Folding;
-use super::rebuild::fold_to_head;
 use super::rows::{StoredRow, from_row};
 use super::sql;
 use super::{ReadModelError, Registered, Registry};
 use crate::fold::{Mode, Row};
 use crate::kernel::ids::WorkspaceId;
-use crate::store::{LOG, Store};
+use crate::store::{LOG, Store, read};
 
 /// A row that differs between the live table and the log.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,13 +56,12 @@ pub async fn one(store: &Store, registered: &Registered) -> Result<Vec<Differenc
         .ok_or_else(|| ReadModelError::NotInstalled { name: name.to_owned() })?;
     let checkpoint: i64 = row.try_get("checkpoint")?;
     let mut folding = Folding::from_nothing(registered.model());
-    match registered.model().mode() {
-        Mode::Inline => {
-            fold_to_head(&tx, &mut folding, 0, store.limits().follower_page).await?;
-        }
-        Mode::Follower => fold_up_to(&tx, &mut folding, checkpoint, store.limits().follower_page).await?,
-    }
-    let sql = registered.fill(include_str!("sql/rows_all.sql"));
+    let upto = match registered.model().mode() {
+        Mode::Inline => read::head_in(&tx).await?,
+        Mode::Follower => checkpoint,
+    };
+    fold_up_to(&tx, &mut folding, upto, store.limits().follower_page).await?;
+    let sql = include_str!("sql/rows_all.sql").replace("{table}", row.try_get("table_name")?);
     let live: Vec<StoredRow> = tx.query(&sql, &[]).await?.iter().map(from_row).collect::<Result<_, _>>()?;
     tx.rollback().await?;
     Ok(compare(name, live, &mut folding))
@@ -77,11 +75,11 @@ async fn fold_up_to(
 ) -> Result<(), ReadModelError> {
     let mut position = 0;
     while position < upto {
-        let events = crate::store::read::range_in(tx, position, page.min(upto - position)).await?;
+        let events = read::range_in(tx, position, page.min(upto - position)).await?;
         let Some(last) = events.last() else { break };
         position = last.seq;
         for event in &events {
-            folding.feed(&event.decode()?)?;
+            folding.feed(&event.read()?)?;
         }
     }
     Ok(())

@@ -39,7 +39,7 @@ pub async fn head_in(client: &impl GenericClient) -> Result<i64, StoreError> {
 /// # Errors
 /// [`Corruption::Hole`]; [`StoreError::Undecodable`].
 pub async fn range(store: &Store, after: i64, limit: i64) -> Result<Vec<Envelope>, StoreError> {
-    range_in(&**store.client().await?, after, limit).await?.iter().map(RawEvent::decode).collect()
+    range_in(&**store.client().await?, after, limit).await?.iter().map(RawEvent::read).collect()
 }
 
 /// [`range`], with what is left of those that can't be read: for readers that tell what there is.

@@ -29,6 +29,14 @@ pub fn page(frame: &Frame, here: &str, title: &str, script: &str, body: &Markup)
                     span.muted.who { (frame.member) " · " (frame.workspace) }
                     form method="post" action="/sign-out" { button type="submit" { "Sign out" } }
                 }
+                @if !frame.faults.is_empty() {
+                    div.faults role="alert" {
+                        @for fault in &frame.faults {
+                            p { "What is shown may lack something: " (fault) "." }
+                        }
+                        p.muted { "An admin sees more with " code { "multica doctor" } "." }
+                    }
+                }
                 main #main {
                     @if frame.left_out > 0 {
                         p.notice role="status" {

@@ -113,6 +113,10 @@ pub fn render(envelope: &Envelope, names: &dyn Names) -> Sentence {
         Event::Directory(event) => {
             machine::directory(&mut writer, &actor, DirectoryId(envelope.stream.id), event)
         }
+        Event::Unknown(event) => format!(
+            "something happened that only a newer version of the program can tell ({}, version {})",
+            event.event_type, event.schema_version
+        ),
     };
     Sentence { text, links: writer.links }
 }

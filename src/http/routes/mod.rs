@@ -6,6 +6,7 @@ pub mod claims;
 pub mod daemon;
 pub mod directories;
 pub mod issues;
+pub mod projections;
 pub mod projects;
 pub mod reports;
 pub mod sign_in;
@@ -27,7 +28,6 @@ use crate::domain::NewContent;
 use crate::domain::operation::{OperationCommand, Verified};
 use crate::domain::workspace::Role;
 use crate::kernel::error_chain::Chain;
-use crate::readmodel;
 use crate::store;
 
 /// `GET /health`.
@@ -41,24 +41,9 @@ pub async fn verify(State(app): State<App>, mut call: Call) -> Result<Response, 
     let walked = store::verify::run(&app.store).await?;
     let mut findings: Vec<String> = walked.findings.iter().map(ToString::to_string).collect();
     for registered in app.registry.all() {
-        let differences = match readmodel::verify::one(&app.store, registered).await {
-            Ok(differences) => differences,
-            Err(error) if error.is_damage() => {
-                let name = registered.model().name();
-                findings.push(format!("{name} can't be compared with the log: {}", Chain(&error)));
-                continue;
-            }
-            Err(error) => return Err(error.into()),
-        };
-        for difference in differences {
-            let how = match (&difference.live, &difference.rebuilt) {
-                (Some(_), Some(_)) => "differs from",
-                (Some(_), None) => "is not in",
-                (None, _) => "is missing beside",
-            };
-            findings.push(format!("row {} of {} {how} its rebuild", difference.key, difference.read_model));
-        }
+        findings.extend(projections::compared(&app, registered).await?);
     }
+    findings.extend(projections::standing_faults(&app, None).await?);
     let read_models = app.registry.all().count();
     let verified = Verified {
         up_to: walked.up_to,

@@ -47,10 +47,17 @@ fn a_task_stranded_by_a_daemon_killed_while_it_prepares_is_explained_replayed_an
     // Nothing moves. Why?
     let said = eventually(Duration::from_secs(60), "the cause", || {
         let said = installation.text(&["task", "explain", &task]);
-        if said.contains("isn't there") && said.contains("multica daemon start") { Ok(said) } else { Err(said) }
+        if said.contains("isn't there") && said.contains("multica daemon start") {
+            Ok(said)
+        } else {
+            Err(said)
+        }
     });
     assert!(!said.to_lowercase().contains("unknown"), "{said}");
-    assert!(!said.contains("file system"), "a machine that isn't there says nothing of its file system: {said}");
+    assert!(
+        !said.contains("file system"),
+        "a machine that isn't there says nothing of its file system: {said}"
+    );
 
     // How did it get there? Each step with its state, as this build decides it.
     let replayed = installation.text(&["task", "replay", &task]);

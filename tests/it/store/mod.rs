@@ -3,6 +3,8 @@
 mod append;
 mod embedded;
 mod readmodels;
+mod rebuilds;
+mod schemas;
 mod side;
 mod tamper;
 mod writer;
