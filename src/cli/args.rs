@@ -131,6 +131,9 @@ pub enum Verb {
     Seal(verb::verify::SealArgs),
     /// Goes through a task's exported history with the rules of this build; needs no server.
     Replay(verb::replay::ReplayFile),
+    /// Goes through recorded history with another value of a timer, and lists the tasks that would have gone
+    /// differently.
+    WhatIf(verb::what_if::WhatIfArgs),
     /// Prints a shell's completions.
     Completions {
         /// The shell.
@@ -179,6 +182,7 @@ impl Verb {
                         | TaskVerb::Logs { follow: false, .. }
                 )
                 | Self::Directory(_)
+                | Self::WhatIf(_)
                 | Self::Workspace(WorkspaceVerb::List)
                 | Self::Token(TokenVerb::List)
         )

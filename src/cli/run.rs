@@ -131,6 +131,7 @@ async fn dispatch(session: &Session, role: ClientRole) -> Result<(), CliError> {
         Verb::Verify(args) => verb::verify::run(session, args).await,
         Verb::Seal(args) => verb::verify::seal(session, args).await,
         Verb::Replay(args) => verb::replay::file(session, &args),
+        Verb::WhatIf(args) => verb::what_if::run(session, args).await,
         Verb::Completions { shell } => verb::manual::completions(shell),
         Verb::Man { dir } => verb::manual::man(&dir),
         Verb::Help { words } => verb::manual::help(&words),

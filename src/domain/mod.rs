@@ -22,6 +22,7 @@ pub mod replay;
 pub mod resource;
 pub mod sentence;
 pub mod task;
+pub mod what_if;
 pub mod workspace;
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use super::error::ApiError;
 use super::routes::{
-    agents, audit, bundle, daemon, directories, issues, projects, sign_in, stranded, tasks, verify,
+    agents, audit, bundle, daemon, directories, issues, projects, sign_in, stranded, tasks, verify, what_if,
     workspaces,
 };
 use super::{App, as_of, feed, hosts, left_out, limits, pages, position, routes};
@@ -52,6 +52,7 @@ fn slow() -> Router<App> {
     Router::new()
         .route("/api/seals", post(verify::record))
         .route("/api/verify", post(verify::verify))
+        .route("/api/what-if", get(what_if::list))
         .method_not_allowed_fallback(|| async { ApiError::MethodNotAllowed.into_response() })
 }
 

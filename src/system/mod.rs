@@ -26,14 +26,14 @@ use uuid::Uuid;
 
 use crate::app::AppError;
 use crate::app::decision::{Committed, Decision, Submission};
-use crate::app::operation_write::{NOWHERE, OperationWrite};
+use crate::app::operation_write::OperationWrite;
 use crate::app::policy::Policies;
 use crate::app::seals::Seals;
 use crate::app::set_aside::SetAside;
 use crate::app::workspace_write::WorkspaceWrite;
 use crate::app::writer::check::{BadSchema, Schemas};
 use crate::app::writer::{Writer, WriterParts};
-use crate::domain::operation::{OperationCommand, Started};
+use crate::domain::operation::{NOWHERE, OperationCommand, Started};
 use crate::domain::workspace::{MemberAdded, Role, TokenHolder, WorkspaceCommand};
 use crate::domain::{Actor, ActorKind, NewContent, Via};
 use crate::fold;
@@ -330,7 +330,7 @@ async fn record_start(app: &App) -> Result<(), AppError> {
         version: VERSION.to_owned(),
         instance_key_id: app.key.id().to_owned(),
     });
-    submit(app, "operation.start", NOWHERE, OperationWrite { command }).await?;
+    submit(app, "operation.start", NOWHERE, OperationWrite { workspace: NOWHERE, command }).await?;
     Ok(())
 }
 

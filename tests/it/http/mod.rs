@@ -24,3 +24,4 @@ mod silence;
 mod speakers;
 mod stranded;
 mod tokens;
+mod what_if;
