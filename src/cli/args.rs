@@ -49,8 +49,8 @@ pub struct Common {
     /// A table for people, or JSON for programs.
     #[arg(long, global = true, value_enum, default_value_t = Format::Table, help_heading = "Global options")]
     pub output: Format,
-    /// Shows what was there at an earlier moment: a position of the log, a time (`2026-12-01 14:00`), or how long
-    /// ago (`2h`). For verbs that list and show.
+    /// Shows what was there at an earlier moment: a position of the log, a time (`2026-12-01 14:00`, UTC unless it
+    /// names a zone, as all times shown), or how long ago (`2h`). For verbs that list and show.
     #[arg(
         long,
         global = true,

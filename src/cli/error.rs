@@ -7,6 +7,7 @@ use crate::client::config::ConfigError;
 use crate::client::error::ClientError;
 use crate::client::in_task::TaskContext;
 use crate::kernel::error_chain::Chain;
+use crate::kernel::text::Unkept;
 use crate::seal::SealError;
 
 /// A verb failed.
@@ -189,6 +190,9 @@ pub enum UsageError {
     /// A text is asked for and missing.
     #[error("the text is missing")]
     Text,
+    /// A text that can't be kept as it was written.
+    #[error("the text on standard input can't be kept: {0}")]
+    Unkept(Unkept),
     /// A topic that isn't there.
     #[error("there is no help on `{0}`")]
     Topic(String),
@@ -234,6 +238,8 @@ impl CliError {
             Self::NotSignedIn => "not_signed_in",
             Self::Unknown { .. } => "not_found",
             Self::Ambiguous { .. } => "ambiguous",
+            Self::Usage(UsageError::Unkept(Unkept::Nul { .. })) => "text_holds_nul",
+            Self::Usage(UsageError::Unkept(Unkept::NotUtf8 { .. })) => "text_not_utf8",
             Self::CommandLine(_) | Self::Usage(_) => "usage",
             Self::NoRuntime { .. } => "no_runtime",
             Self::Daemon(_) => "daemon",
@@ -281,6 +287,12 @@ impl CliError {
                 "Rename the directory, or attach it by a symlink whose path is UTF-8.".to_owned()
             }
             Self::CommandLine(CommandLine { tips, .. }) if !tips.is_empty() => tips.join("; "),
+            Self::Usage(UsageError::Unkept(Unkept::Nul { .. })) => {
+                "Take the NUL characters out (`tr -d '\\0'`), and give it again.".to_owned()
+            }
+            Self::Usage(UsageError::Unkept(Unkept::NotUtf8 { .. })) => {
+                "Write it as UTF-8 (`iconv -f latin1 -t utf-8`), and give it again.".to_owned()
+            }
             Self::CommandLine(_) | Self::Usage(_) => "See the verb's --help.".to_owned(),
             Self::NoRuntime { found, .. } if found.is_empty() => {
                 "Start a daemon: `multica daemon start`.".to_owned()

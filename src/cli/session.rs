@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use jiff::tz::TimeZone;
 use serde_json::Value;
 
 use super::args::Common;
@@ -43,8 +42,7 @@ impl Session {
             current_dir: std::env::current_dir().unwrap_or_default(),
             limits,
             past: match &common.as_of {
-                // A time without a zone is one of this machine's.
-                Some(moment) => Past::of(moment.clone().said_in(&TimeZone::system()).to_string()),
+                Some(moment) => Past::of(moment.to_string()),
                 None => Past::default(),
             },
             flags,

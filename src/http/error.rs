@@ -73,6 +73,18 @@ pub enum ApiError {
         /// A sentence.
         sentence: String,
     },
+    /// The request can't be right, and what helps is known.
+    #[error("wrong request")]
+    Wrong {
+        /// Stable code.
+        code: &'static str,
+        /// The field that is wrong, where it can be said.
+        field: Option<String>,
+        /// A sentence.
+        sentence: String,
+        /// What to do now.
+        next_step: String,
+    },
     /// The body is longer than this server reads.
     #[error("body over {limit} bytes")]
     TooLarge {
@@ -304,6 +316,14 @@ fn app(error: &AppError) -> Shown {
     }
 }
 
+fn wrong(code: &str, field: Option<&str>, sentence: &str, next_step: &str) -> Shown {
+    let shown = Shown::new(StatusCode::BAD_REQUEST, code, sentence, next_step);
+    match field {
+        Some(field) => shown.with("field", json!(field)),
+        None => shown,
+    }
+}
+
 /// Nothing has the name or id that was given.
 fn unknown(kind: &'static str, reference: &str, near: &str) -> Shown {
     // What is longer than any name is told apart by its beginning.
@@ -367,12 +387,10 @@ fn shown(error: &ApiError) -> Shown {
         )
         .with("matches", json!(matches)),
         ApiError::Invalid { code, field, sentence } => {
-            let shown =
-                Shown::new(StatusCode::BAD_REQUEST, code, sentence, "Correct the request and send it again.");
-            match field {
-                Some(field) => shown.with("field", json!(field)),
-                None => shown,
-            }
+            wrong(code, field.as_deref(), sentence, "Correct the request and send it again.")
+        }
+        ApiError::Wrong { code, field, sentence, next_step } => {
+            wrong(code, field.as_deref(), sentence, next_step)
         }
         ApiError::TooLarge { limit } => Shown::new(
             StatusCode::PAYLOAD_TOO_LARGE,

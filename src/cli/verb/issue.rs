@@ -13,6 +13,7 @@ use crate::cli::session::Session;
 use crate::client::api::{Call, segment};
 use crate::client::http::method::PUT;
 use crate::domain::issue::state::STATUSES;
+use crate::kernel::text::written;
 use crate::wire::api::{Agent, Comment, Issue, Member, Task};
 
 /// The verbs.
@@ -303,9 +304,10 @@ async fn comment(session: &Session, verb: CommentVerb) -> Result<(), CliError> {
 async fn stdin_text(session: &Session) -> Result<String, CliError> {
     use tokio::io::AsyncReadExt;
     let mut bytes = Vec::new();
-    // One byte more than the server takes: it says so, and a stream without end isn't read for ever.
-    let most = u64::try_from(session.limits.content_bytes).unwrap_or(u64::MAX).saturating_add(1);
-    tokio::io::stdin().take(most).read_to_end(&mut bytes).await.map_err(CliError::Output)?;
-    let text = crate::kernel::text::lossy(&bytes);
-    if text.trim().is_empty() { Err(CliError::Usage(UsageError::Text)) } else { Ok(text) }
+    // One character more than the server takes: it says so, and a stream without end isn't read for ever.
+    let most = session.limits.content_bytes.saturating_add(char::MAX.len_utf8());
+    let bound = u64::try_from(most).unwrap_or(u64::MAX);
+    tokio::io::stdin().take(bound).read_to_end(&mut bytes).await.map_err(CliError::Output)?;
+    let text = written(&bytes, most).map_err(|unkept| CliError::Usage(UsageError::Unkept(unkept)))?;
+    if text.trim().is_empty() { Err(CliError::Usage(UsageError::Text)) } else { Ok(text.to_owned()) }
 }
