@@ -158,7 +158,7 @@ impl Verb {
         use verb::account::{TokenVerb, WorkspaceVerb};
         use verb::agent::AgentVerb;
         use verb::daemon::DaemonVerb;
-        use verb::issue::IssueVerb;
+        use verb::issue::{CommentVerb, IssueVerb};
         use verb::project::ProjectVerb;
         use verb::resource::ResourceVerb;
         use verb::task::TaskVerb;
@@ -171,7 +171,11 @@ impl Verb {
                         | ProjectVerb::Resource(ResourceVerb::List { .. })
                 )
                 | Self::Agent(AgentVerb::List | AgentVerb::Get { .. })
-                | Self::Issue(IssueVerb::List { .. } | IssueVerb::Get { .. })
+                | Self::Issue(
+                    IssueVerb::List { .. }
+                        | IssueVerb::Get { .. }
+                        | IssueVerb::Comment(CommentVerb::List { .. })
+                )
                 | Self::Task(
                     TaskVerb::List(_)
                         | TaskVerb::Show { .. }

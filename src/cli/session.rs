@@ -36,15 +36,16 @@ impl Session {
             workspace: common.workspace_id.clone(),
             profile: common.profile.clone(),
         };
+        let past = match &common.as_of {
+            Some(moment) => Past::of(moment.to_string()),
+            None => Past::default(),
+        };
         Self {
-            out: Out::new(common.output, jiff::Timestamp::now()),
+            out: Out::new(common.output, jiff::Timestamp::now(), past.clone()),
             environment: Environment::of_process(),
             current_dir: std::env::current_dir().unwrap_or_default(),
             limits,
-            past: match &common.as_of {
-                Some(moment) => Past::of(moment.to_string()),
-                None => Past::default(),
-            },
+            past,
             flags,
             written: Written::seen(),
         }

@@ -357,7 +357,12 @@ fn shown(error: &ApiError) -> Shown {
             StatusCode::FORBIDDEN,
             code,
             *sentence,
-            "Ask an admin of the workspace, or use another token.",
+            match *code {
+                "foreign_page" => "Do it on a page of this server, opened at its own address.",
+                "task_token_limited" => "Ask a person to do it: a task's token does what its run needs.",
+                "daemon_token_limited" => "Use a person's token: `multica login --token TOKEN`.",
+                _ => "Ask an admin of the workspace, or use another token.",
+            },
         ),
         ApiError::MethodNotAllowed => Shown::new(
             StatusCode::METHOD_NOT_ALLOWED,
@@ -408,7 +413,7 @@ fn shown(error: &ApiError) -> Shown {
             StatusCode::MISDIRECTED_REQUEST,
             "unknown_host",
             "this server doesn't answer under that host name",
-            "Use the address that the server printed, or add the name with --host.",
+            "Use the address that the server printed; a proxy in front of it has to send that one as `Host`.",
         ),
         ApiError::TimedOut => Shown::new(
             StatusCode::SERVICE_UNAVAILABLE,

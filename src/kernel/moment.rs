@@ -23,7 +23,9 @@ pub enum Moment {
 
 /// What no moment looks like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a moment is a position (1234), a time (2026-12-01T14:00:00Z, 2026-12-01 14:00, UTC) or a span (2h ago)")]
+#[error(
+    "a moment is a position (1234), a time (2026-12-01T14:00:00Z, 2026-12-01 14:00, UTC) or a span (2h ago)"
+)]
 pub struct NoMoment;
 
 impl FromStr for Moment {

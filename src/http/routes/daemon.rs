@@ -210,7 +210,11 @@ pub struct Drain {
 }
 
 /// A daemon takes no new claims, or takes them again.
-pub async fn drain(State(app): State<App>, mut call: Call, body: Reported<Drain>) -> Result<Response, ApiError> {
+pub async fn drain(
+    State(app): State<App>,
+    mut call: Call,
+    body: Reported<Drain>,
+) -> Result<Response, ApiError> {
     let Drain { daemon_id, incarnation, ended } = body.value;
     call.who.speaks_for(&app, &daemon_id).await?;
     let command = if ended {

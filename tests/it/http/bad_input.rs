@@ -198,8 +198,8 @@ async fn what_is_too_long_is_refused_and_what_is_odd_is_kept() {
     assert_eq!(served.post(&path, &json!({"content": long})).await.problem(400), "invalid_field");
     // What would make an event that the log doesn't take.
     let many = vec!["y".repeat(1_000); 200];
-    let agent = json!({"name": "many", "runtime_id": scene.runtime, "custom_args": many,
-        "command": {"program": "/bin/sh"}});
+    let agent = json!({"name": "many", "runtime_id": scene.runtime,
+        "command": {"program": "/bin/sh", "arguments": many}});
     assert_eq!(served.post("/api/agents", &agent).await.problem(413), "too_much_in_one_event");
     let resources = format!("/api/projects/{}/resources", scene.project);
     let reference = json!({"url": "https://x.example/a/b", "note": "z".repeat(100_000)});
