@@ -383,6 +383,22 @@ fn each_test_file_is_mounted() {
     assert_none(&broken, "a forgotten test file");
 }
 
+/// The printing macros panic when nobody reads: a closed terminal would end what has to end in order.
+#[test]
+fn nothing_prints_by_a_macro_that_panics() {
+    let mut findings = Vec::new();
+    for path in files(&root().join("src"), "rs") {
+        let text = std::fs::read_to_string(&path).expect("a readable file");
+        for (number, line) in text.lines().enumerate() {
+            let code = line.split("//").next().unwrap_or_default();
+            if ["println!", "print!"].iter().any(|name| code.contains(name)) {
+                findings.push(format!("{}:{}", path.display(), number + 1));
+            }
+        }
+    }
+    assert_none(&findings, "use writeln! and say what becomes of an error");
+}
+
 #[test]
 fn files_stay_small() {
     let mut sizes: Vec<(usize, String)> = files(&root().join("src"), ".rs")
