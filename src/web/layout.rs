@@ -135,6 +135,15 @@ pub fn moment(at: Option<Timestamp>) -> Markup {
     html! { time datetime=(whole) title=(whole) { (short) } }
 }
 
+/// A moment that may be of another day than what stands around it.
+#[must_use]
+pub fn dated(at: Option<Timestamp>) -> Markup {
+    let Some(at) = at else { return moment(None) };
+    let whole = at.to_string();
+    let short = at.to_zoned(TimeZone::UTC).strftime("%-d %b %H:%M:%S").to_string();
+    html! { time datetime=(whole) title=(whole) { (short) } }
+}
+
 /// The day of a moment, for separators.
 #[must_use]
 pub fn day(at: Timestamp) -> String {
