@@ -33,7 +33,7 @@ use crate::app::set_aside::SetAside;
 use crate::app::workspace_write::WorkspaceWrite;
 use crate::app::writer::check::{BadSchema, Schemas};
 use crate::app::writer::{Writer, WriterParts};
-use crate::domain::operation::{OperationCommand, Started};
+use crate::domain::operation::{EventSkipped, OperationCommand, Started};
 use crate::domain::workspace::{MemberAdded, Role, TokenHolder, WorkspaceCommand};
 use crate::domain::{Actor, ActorKind, NewContent, Via};
 use crate::fold;
@@ -44,7 +44,7 @@ use crate::kernel::ids::{CommandId, ContentId, CorrelationId, EventId, TokenId, 
 use crate::kernel::limits::Limits;
 use crate::kernel::world::World;
 use crate::process::safe_file;
-use crate::readmodel::{ReadModelError, Registry, access, follower, install};
+use crate::readmodel::{ReadModelError, Registry, access, follower, install, query};
 use crate::seal::{Means, Place, SealError};
 use crate::store::embedded::{Claim, DATABASE, Embedded, EmbeddedError, Options};
 use crate::store::{self, Address, Durability, Store, StoreError, event_types, listen, migrate};
@@ -257,6 +257,7 @@ impl Server {
         };
         let app = App::new(store, parts);
         record_start(&app).await?;
+        record_passed_over(&app).await?;
         let background = loops(&app);
         tracing::info!(%address, "the server is ready");
         Ok(Self { app, listener, address, background })
@@ -331,6 +332,21 @@ async fn record_start(app: &App) -> Result<(), AppError> {
         instance_key_id: app.key.id().to_owned(),
     });
     submit(app, "operation.start", NOWHERE, OperationWrite { command }).await?;
+    Ok(())
+}
+
+/// Says in the log which events read models have passed over; what is known already is not said again.
+async fn record_passed_over(app: &App) -> Result<(), SystemError> {
+    for standing in query::standings(&app.store).await? {
+        let passed = standing.stopped_at.zip(standing.stop_reason);
+        if let (true, "active", Some((position, reason))) =
+            (standing.degraded, standing.state.as_str(), passed)
+        {
+            let skipped = EventSkipped { read_model: standing.name, position, reason };
+            let command = OperationCommand::RecordSkip(skipped);
+            submit(app, "operation.skip", NOWHERE, OperationWrite { command }).await?;
+        }
+    }
     Ok(())
 }
 

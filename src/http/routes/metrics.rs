@@ -1,0 +1,66 @@
+//! Numbers for whoever watches the installation, in Prometheus' text format.
+//!
+//! They are the installation's: whoever is an admin somewhere may read them.
+
+use std::fmt::Write;
+
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+
+use crate::domain::workspace::Role;
+use crate::http::App;
+use crate::http::auth::Identity;
+use crate::http::error::ApiError;
+use crate::readmodel::query::{self, Standing};
+use crate::store::{raw, read};
+
+/// One number for each read model.
+type Number = fn(&Standing) -> i64;
+
+/// What is said of each read model: the number's name, what it is, and the number.
+const OF_READ_MODELS: [(&str, &str, Number); 4] = [
+    ("multica_read_model_position", "The last position that a read model shows.", |one| one.checkpoint),
+    ("multica_read_model_behind", "Events that a read model doesn't show yet.", |one| {
+        one.head.saturating_sub(one.checkpoint).max(0)
+    }),
+    (
+        "multica_read_model_stalled_at_position",
+        "The event at which a read model stands still; 0 when it doesn't.",
+        |one| if one.state == "stopped" { one.stopped_at.unwrap_or_default() } else { 0 },
+    ),
+    ("multica_read_model_degraded", "1 while a read model lacks an event that it passed over.", |one| {
+        i64::from(one.degraded)
+    }),
+];
+
+/// `GET /api/metrics`.
+pub async fn metrics(State(app): State<App>, who: Identity) -> Result<Response, ApiError> {
+    who.must_be(Role::Admin)?;
+    let head = read::head(&app.store).await?;
+    let all = query::standings(&app.store).await?;
+    let text = told(head, raw::unknown_events(), &all);
+    Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response())
+}
+
+fn told(head: i64, unknown: u64, all: &[Standing]) -> String {
+    let mut text = String::new();
+    // Writing into a string can't fail.
+    let mut say = |line: std::fmt::Arguments<'_>| drop(writeln!(text, "{line}"));
+    say(format_args!("# HELP multica_log_position The log's last position."));
+    say(format_args!("# TYPE multica_log_position gauge"));
+    say(format_args!("multica_log_position {head}"));
+    say(format_args!(
+        "# HELP multica_unknown_events_total Times that this server has met an event of a newer build."
+    ));
+    say(format_args!("# TYPE multica_unknown_events_total counter"));
+    say(format_args!("multica_unknown_events_total {unknown}"));
+    for (name, help, number) in OF_READ_MODELS {
+        say(format_args!("# HELP {name} {help}"));
+        say(format_args!("# TYPE {name} gauge"));
+        for one in all.iter().filter(|one| matches!(one.state.as_str(), "active" | "stopped")) {
+            say(format_args!("{name}{{read_model=\"{}\"}} {}", one.name, number(one)));
+        }
+    }
+    text
+}
