@@ -292,7 +292,8 @@ fn older_versions_go_up_the_chain_and_newer_ones_are_unknown() {
             codec::decode_by(OLDER, "project.updated", version, &data).unwrap()
         })
         .into();
-    assert_eq!(codec::encode(&decoded[0]).unwrap().data, r#"{"status":"paused"}"#);
+    let today: Value = serde_json::from_str(&codec::encode(&decoded[0]).unwrap().data).unwrap();
+    assert_eq!(today["status"], "paused");
     assert!(decoded.iter().all(|event| *event == decoded[0]));
     let error = codec::decode_by(OLDER, "project.updated", 4, "{}").unwrap_err();
     assert!(matches!(error, codec::CodecError::Unknown { schema_version: 4, .. }), "{error}");

@@ -151,12 +151,14 @@ impl ApiError {
 
     /// The event of a newer build that is in the way, where that is what is wrong: position, type, version.
     fn newer(&self) -> Option<(i64, &str, i16)> {
-        let (Self::App(AppError::Store(error))
-        | Self::Read(ReadModelError::Store(error))
-        | Self::App(AppError::ReadModel(ReadModelError::Store(error)))
-        | Self::Store(error)) = self
-        else {
-            return None;
+        let error: &StoreError = match self {
+            Self::App(AppError::Store(error)) => error,
+            Self::App(AppError::ReadModel(error)) => match error.as_ref() {
+                ReadModelError::Store(error) => error,
+                _ => return None,
+            },
+            Self::Read(ReadModelError::Store(error)) | Self::Store(error) => error,
+            _ => return None,
         };
         match error {
             StoreError::Undecodable {

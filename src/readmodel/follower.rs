@@ -11,12 +11,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio_postgres::{Row, Transaction};
 use uuid::Uuid;
 
 use super::page::{self, Poison};
 use super::sql;
-use super::{ReadModelError, Registered, Registry, history, install};
+use super::{ReadModelError, Registered, Registry, install};
 use crate::kernel::error_chain::Chain;
 use crate::kernel::limits::Limits;
 use crate::store::{LOG, Store, lease};
@@ -144,13 +143,11 @@ pub async fn step(store: &Store, registered: &Registered) -> Result<Step, ReadMo
     // Rows and checkpoint are lost together, if at all, and folded again: nobody waits for the disk.
     tx.batch_execute(include_str!("sql/not_durable.sql")).await?;
     let (name, version) = (registered.model().name(), install::version(registered));
-    let table: String = standing(&tx, registered).await?.try_get("table_name")?;
-    history::lock(&tx, registered, &table).await?;
-    // Whoever had the lock before has moved it on.
-    let row = standing(&tx, registered).await?;
-    if row.try_get::<_, &str>("table_name")? != table {
-        return Ok(Step::Lost);
-    }
+    let row = tx
+        .query_opt(sql::READ_PROJECTION, &[&LOG, &name, &version])
+        .await?
+        .ok_or_else(|| ReadModelError::NotInstalled { name: name.to_owned() })?;
+    let table: String = row.try_get("table_name")?;
     let stood: Option<i64> = match row.try_get("state")? {
         "stopped" => row.try_get("stopped_at")?,
         _ => None,
@@ -183,13 +180,6 @@ pub async fn step(store: &Store, registered: &Registered) -> Result<Step, ReadMo
             Step::Stopped { position, reason }
         }
     })
-}
-
-async fn standing(tx: &Transaction<'_>, registered: &Registered) -> Result<Row, ReadModelError> {
-    let name = registered.model().name();
-    tx.query_opt(sql::READ_PROJECTION, &[&LOG, &name, &install::version(registered)])
-        .await?
-        .ok_or_else(|| ReadModelError::NotInstalled { name: name.to_owned() })
 }
 
 /// Passes over the event at which a follower stands still; it counts as degraded until it is rebuilt.

@@ -48,8 +48,9 @@ fn at(table: &str, position: i64) -> String {
     format!("(select * from {table} where int8range(\"position\", to_position) @> {position}::bigint)")
 }
 
-/// Lets nobody else write versions into a table until the transaction ends: taken before anything is read of how
-/// far the history is. A table that keeps one row for each key needs no such lock.
+/// Lets nobody else write versions into a table that is being built until the transaction ends: taken before
+/// anything is read of it. A table that keeps one row for each key needs no such lock. Followers take none: it
+/// would keep vacuum away from the live table.
 ///
 /// # Errors
 /// [`ReadModelError::Store`].

@@ -8,6 +8,7 @@
 pub mod demo_place;
 pub mod file_error;
 pub mod log;
+mod record;
 pub mod up;
 
 use std::fs::{DirBuilder, OpenOptions};
@@ -24,27 +25,25 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use self::record::{record_passed_over, record_start, submit};
 use crate::app::AppError;
-use crate::app::decision::{Committed, Decision, Submission};
-use crate::app::operation_write::{NOWHERE, OperationWrite};
 use crate::app::policy::Policies;
 use crate::app::seals::Seals;
 use crate::app::set_aside::SetAside;
 use crate::app::workspace_write::WorkspaceWrite;
 use crate::app::writer::check::{BadSchema, Schemas};
 use crate::app::writer::{Writer, WriterParts};
-use crate::domain::operation::{EventSkipped, OperationCommand, Started};
+use crate::domain::NewContent;
 use crate::domain::workspace::{MemberAdded, Role, TokenHolder, WorkspaceCommand};
-use crate::domain::{Actor, ActorKind, NewContent, Via};
 use crate::fold;
 use crate::http::hosts::Hosts;
 use crate::http::token::{self, InstanceKey};
 use crate::http::{self, App, Parts};
-use crate::kernel::ids::{CommandId, ContentId, CorrelationId, EventId, TokenId, UserId, WorkspaceId};
+use crate::kernel::ids::{ContentId, TokenId, UserId, WorkspaceId};
 use crate::kernel::limits::Limits;
 use crate::kernel::world::World;
 use crate::process::safe_file;
-use crate::readmodel::{ReadModelError, Registry, access, follower, install, query};
+use crate::readmodel::{ReadModelError, Registry, access, follower, install};
 use crate::seal::{Means, Place, SealError};
 use crate::store::embedded::{Claim, DATABASE, Embedded, EmbeddedError, Options};
 use crate::store::{self, Address, Durability, Store, StoreError, event_types, listen, migrate};
@@ -301,53 +300,6 @@ fn loops(app: &App) -> JoinSet<()> {
     loops.spawn(policies.run(app.world.uuid_v7(), app.shutdown.clone()));
     loops.spawn(app.seals.clone().run(app.world.uuid_v7(), app.shutdown.clone()));
     loops
-}
-
-async fn submit(
-    app: &App,
-    kind: &'static str,
-    workspace: WorkspaceId,
-    decision: impl Decision,
-) -> Result<Committed, AppError> {
-    let id = app.world.uuid_v7();
-    app.writer
-        .submit(Submission {
-            command_id: CommandId(id),
-            event_seed: EventId(app.world.uuid_v7()),
-            kind,
-            workspace,
-            fingerprint: [0; 16],
-            actor: Actor { kind: ActorKind::System, id: "up".to_owned(), via: Via::Up },
-            correlation: CorrelationId(id),
-            causation: None,
-            occurred_at: app.world.now(),
-            decision: Box::new(decision),
-        })
-        .await
-}
-
-async fn record_start(app: &App) -> Result<(), AppError> {
-    let command = OperationCommand::Start(Started {
-        version: VERSION.to_owned(),
-        instance_key_id: app.key.id().to_owned(),
-    });
-    submit(app, "operation.start", NOWHERE, OperationWrite { command }).await?;
-    Ok(())
-}
-
-/// Says in the log which events read models have passed over; what is known already is not said again.
-async fn record_passed_over(app: &App) -> Result<(), SystemError> {
-    for standing in query::standings(&app.store).await? {
-        let passed = standing.stopped_at.zip(standing.stop_reason);
-        if let (true, "active", Some((position, reason))) =
-            (standing.degraded, standing.state.as_str(), passed)
-        {
-            let skipped = EventSkipped { read_model: standing.name, position, reason };
-            let command = OperationCommand::RecordSkip(skipped);
-            submit(app, "operation.skip", NOWHERE, OperationWrite { command }).await?;
-        }
-    }
-    Ok(())
 }
 
 /// The installation's first workspace, and a token that works there.

@@ -206,8 +206,7 @@ mod tests {
             data["surprise"] = 1.into();
             let refused = schemas.check(&Encoded { data: data.to_string(), ..encoded.clone() }).unwrap_err();
             assert!(matches!(refused, EventRefusal::Schema { .. }), "{refused:?}");
-            let said = refused.to_string();
-            assert!(said.contains(&encoded.event_type) && said.contains("surprise"), "{said}");
+            assert!(refused.to_string().starts_with(&encoded.event_type), "{refused}");
         }
         assert!(samples.len() > 40, "only {} samples", samples.len());
     }

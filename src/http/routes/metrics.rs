@@ -2,8 +2,6 @@
 //!
 //! They are the installation's: whoever is an admin somewhere may read them.
 
-use std::fmt::Write;
-
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
@@ -44,23 +42,20 @@ pub async fn metrics(State(app): State<App>, who: Identity) -> Result<Response, 
 }
 
 fn told(head: i64, unknown: u64, all: &[Standing]) -> String {
-    let mut text = String::new();
-    // Writing into a string can't fail.
-    let mut say = |line: std::fmt::Arguments<'_>| drop(writeln!(text, "{line}"));
-    say(format_args!("# HELP multica_log_position The log's last position."));
-    say(format_args!("# TYPE multica_log_position gauge"));
-    say(format_args!("multica_log_position {head}"));
-    say(format_args!(
+    let mut lines = vec![
+        "# HELP multica_log_position The log's last position.".to_owned(),
+        "# TYPE multica_log_position gauge".to_owned(),
+        format!("multica_log_position {head}"),
         "# HELP multica_unknown_events_total Times that this server has met an event of a newer build."
-    ));
-    say(format_args!("# TYPE multica_unknown_events_total counter"));
-    say(format_args!("multica_unknown_events_total {unknown}"));
+            .to_owned(),
+        "# TYPE multica_unknown_events_total counter".to_owned(),
+        format!("multica_unknown_events_total {unknown}"),
+    ];
     for (name, help, number) in OF_READ_MODELS {
-        say(format_args!("# HELP {name} {help}"));
-        say(format_args!("# TYPE {name} gauge"));
-        for one in all.iter().filter(|one| matches!(one.state.as_str(), "active" | "stopped")) {
-            say(format_args!("{name}{{read_model=\"{}\"}} {}", one.name, number(one)));
-        }
+        lines.push(format!("# HELP {name} {help}"));
+        lines.push(format!("# TYPE {name} gauge"));
+        let answering = all.iter().filter(|one| matches!(one.state.as_str(), "active" | "stopped"));
+        lines.extend(answering.map(|one| format!("{name}{{read_model=\"{}\"}} {}", one.name, number(one))));
     }
-    text
+    lines.join("\n") + "\n"
 }
