@@ -14,9 +14,9 @@ use uuid::Uuid;
 
 use super::AppError;
 use super::decision::Submission;
-use super::operation_write::{NOWHERE, OperationWrite};
+use super::operation_write::OperationWrite;
 use super::writer::Writer;
-use crate::domain::operation::{self, OperationCommand, OperationEvent, Sealed};
+use crate::domain::operation::{self, NOWHERE, OperationCommand, OperationEvent, Sealed};
 use crate::domain::{Actor, ActorKind, Envelope, Event, Via};
 use crate::kernel::digest::hex;
 use crate::kernel::error_chain::Chain;
@@ -188,14 +188,17 @@ impl Seals {
             correlation: CorrelationId(id),
             causation: None,
             occurred_at: self.world.now(),
-            decision: Box::new(OperationWrite { command: OperationCommand::RecordSealed(sealed) }),
+            decision: Box::new(OperationWrite {
+                workspace: NOWHERE,
+                command: OperationCommand::RecordSealed(sealed),
+            }),
         };
         self.writer.submit(submission).await.map(drop)
     }
 
     /// The last sealing, by the log; what was never sealed counts from its first event on.
     async fn last(&self) -> Result<Last, AppError> {
-        let readings = read::stream_readings(&self.store, operation::evolve::stream()).await?;
+        let readings = read::stream_readings(&self.store, operation::evolve::stream(NOWHERE)).await?;
         // What can't be read is no seal: it keeps nobody from sealing.
         let events: Vec<Envelope> = readings.into_iter().filter_map(Reading::whole).collect();
         let (mut up_to, mut from) = (0, events.first().and_then(|event| event.recorded_at));

@@ -139,6 +139,9 @@ pub enum Verb {
     Events(verb::events::EventsVerb),
     /// Looks after the installation: server, database, read models, daemons, and what to do about each.
     Doctor,
+    /// Goes through recorded history with another value of a timer, and lists the tasks that would have gone
+    /// differently.
+    WhatIf(verb::what_if::WhatIfArgs),
     /// Prints a shell's completions.
     Completions {
         /// The shell.
@@ -187,6 +190,7 @@ impl Verb {
                         | TaskVerb::Logs { follow: false, .. }
                 )
                 | Self::Directory(_)
+                | Self::WhatIf(_)
                 | Self::Workspace(WorkspaceVerb::List)
                 | Self::Token(TokenVerb::List)
         )

@@ -134,6 +134,7 @@ async fn dispatch(session: &Session, role: ClientRole) -> Result<(), CliError> {
         Verb::Projections(verb) => verb::projections::run(session, verb).await,
         Verb::Events(verb) => verb::events::run(session, verb),
         Verb::Doctor => verb::doctor::run(session).await,
+        Verb::WhatIf(args) => verb::what_if::run(session, args).await,
         Verb::Completions { shell } => verb::manual::completions(shell),
         Verb::Man { dir } => verb::manual::man(&dir),
         Verb::Help { words } => verb::manual::help(&words),

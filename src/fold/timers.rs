@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{At, FoldError, Mode, ReadModel, Rows};
-use crate::domain::task::TaskEvent;
+use crate::domain::task::wait::{self, Kind, Turn};
 use crate::domain::{Envelope, Event};
 use crate::kernel::ids::TaskId;
 
@@ -64,48 +64,28 @@ impl ReadModel for Timers {
     fn touches(&self, event: &Envelope) -> Vec<String> {
         let Event::Task(happened) = &event.event else { return Vec::new() };
         let task = TaskId(event.stream.id);
-        match happened {
-            TaskEvent::Queued(_) => vec![queued_key(task)],
-            TaskEvent::ClaimReceived(_) | TaskEvent::Parked(_) | TaskEvent::Promoted(_) => {
-                vec![receipt_key(task)]
-            }
-            TaskEvent::Claimed(_)
-            | TaskEvent::ClaimReleased(_)
-            | TaskEvent::Cancelled(_)
-            | TaskEvent::Completed(_)
-            | TaskEvent::Failed(_) => vec![receipt_key(task), queued_key(task)],
-            _ => Vec::new(),
+        match wait::turn(happened) {
+            Turn::GoesOn => Vec::new(),
+            Turn::Begins(..) | Turn::Ends => vec![receipt_key(task), queued_key(task)],
         }
     }
 
     fn apply(&self, rows: &mut Rows, event: &Envelope) -> Result<(), FoldError> {
         let Event::Task(happened) = &event.event else { return Ok(()) };
         let task = TaskId(event.stream.id);
-        let start = |timer_kind, generation, since| TimerRow { timer_kind, task, generation, since };
-        let now = At::now(rows);
         let (receipt, queued) = (receipt_key(task), queued_key(task));
-        match happened {
-            TaskEvent::Queued(_) => {
-                rows.put(NAME, &queued, event.workspace, &start(TimerKind::Queued, 0, now))?;
-            }
-            TaskEvent::ClaimReleased(e) => {
-                rows.remove(&receipt);
-                rows.put(NAME, &queued, event.workspace, &start(TimerKind::Queued, e.generation, now))?;
-            }
-            TaskEvent::Claimed(e) => {
-                rows.remove(&queued);
-                rows.put(NAME, &receipt, event.workspace, &start(TimerKind::Receipt, e.generation, now))?;
-            }
-            TaskEvent::Promoted(e) => {
-                rows.put(NAME, &receipt, event.workspace, &start(TimerKind::Promotion, e.generation, now))?;
-            }
-            TaskEvent::ClaimReceived(_) | TaskEvent::Parked(_) => rows.remove(&receipt),
-            TaskEvent::Cancelled(_) | TaskEvent::Completed(_) | TaskEvent::Failed(_) => {
-                rows.remove(&receipt);
-                rows.remove(&queued);
-            }
-            _ => {}
+        let turn = wait::turn(happened);
+        if turn != Turn::GoesOn {
+            rows.remove(&receipt);
+            rows.remove(&queued);
         }
-        Ok(())
+        let Turn::Begins(kind, generation) = turn else { return Ok(()) };
+        let (key, timer_kind) = match kind {
+            Kind::Claim => (queued, TimerKind::Queued),
+            Kind::Receipt => (receipt, TimerKind::Receipt),
+            Kind::PromotionReceipt => (receipt, TimerKind::Promotion),
+        };
+        let since = At::now(rows);
+        rows.put(NAME, &key, event.workspace, &TimerRow { timer_kind, task, generation, since })
     }
 }

@@ -107,6 +107,19 @@ fn unanswered() -> ApiError {
     refused("as_of_not_kept", "what this shows isn't kept: it can't be answered as of an earlier moment")
 }
 
+/// A time in a query, seen from `now`: RFC 3339, a day, or how long ago.
+///
+/// # Errors
+/// `invalid_field` for anything else, a position too.
+pub fn time(text: &str, field: &str, now: Timestamp) -> Result<Timestamp, ApiError> {
+    let time = text.parse::<Moment>().ok().and_then(|moment| moment.time(now));
+    // Nothing was recorded before there were such clocks, and the database knows fewer years.
+    time.map(|time| time.max(Timestamp::UNIX_EPOCH)).ok_or_else(|| {
+        let ways = "a time (2026-12-01T14:00:00Z), a day (2026-12-01) or how long ago (2h)";
+        ApiError::field(field, format!("`{field}` is {ways}; a position goes into `before` or `after`"))
+    })
+}
+
 /// The position that a moment means: the last one recorded at or before it.
 async fn resolve(app: &App, text: &str) -> Result<AsOf, ApiError> {
     let wrong = || refused("invalid_as_of", &format!("`as_of`: {NoMoment}"));

@@ -8,17 +8,15 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
 use serde::Deserialize;
 
-use super::App;
 use super::error::ApiError;
 use super::routes::{id, issues, one_of, tasks};
+use super::{App, as_of};
 use crate::app::private;
 use crate::app::writer::check::Schemas;
 use crate::domain::{Envelope, Family, StreamKey};
 use crate::kernel::ids::{StreamId, WorkspaceId};
-use crate::kernel::moment::Moment;
 use crate::kernel::text;
 use crate::readmodel::activity::{self, Called};
 use crate::readmodel::audit_trail::{self, Found, IGNORED, Outcome, Place, Stretch, Target, Types, Wanted};
@@ -93,16 +91,7 @@ impl Asked {
         wanted.types = given(self.kind.as_ref()).map(types).transpose()?;
         let now = read::now(&app.store).await?;
         let at = |text: Option<&String>, field: &str| {
-            let wrong = || {
-                let ways = "a time (2026-12-01T14:00:00Z), a day (2026-12-01) or how long ago (2h)";
-                ApiError::field(
-                    field,
-                    format!("`{field}` is {ways}; a position goes into `before` or `after`"),
-                )
-            };
-            // Nothing was recorded before there were such clocks, and the database knows fewer years.
-            let time = |text: &str| Some(text.parse::<Moment>().ok()?.time(now)?.max(Timestamp::UNIX_EPOCH));
-            given(text).map(|text| time(text).ok_or_else(wrong)).transpose()
+            given(text).map(|text| as_of::time(text, field, now)).transpose()
         };
         wanted.since = at(self.since.as_ref(), "since")?;
         wanted.until = at(self.until.as_ref(), "until")?;

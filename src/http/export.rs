@@ -125,9 +125,9 @@ pub async fn answer(app: App, call: Call, export: Export) -> Result<Response, Ap
     let event = export.event();
     let body = json!({"format": event.format, "after": event.after, "up_to": event.up_to,
         "filters": event.filters, "searched": event.searched});
-    let write = OperationWrite { command: OperationCommand::RecordExport(event) };
-    call.submit(&app, "operation.export", &body, write).await?;
     let workspace = call.who.workspace;
+    let write = OperationWrite { workspace, command: OperationCommand::RecordExport(event) };
+    call.submit(&app, "operation.export", &body, write).await?;
     let name = format!("multica-audit-{}.{}", export.up_to, export.format.name());
     let (after, up_to, media_type) = (export.after, export.up_to, export.format.media_type());
     let (sender, receiver) = mpsc::channel::<io::Result<Vec<u8>>>(ROOM);

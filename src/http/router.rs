@@ -10,7 +10,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use super::error::ApiError;
 use super::routes::{
     agents, audit, bundle, daemon, directories, issues, metrics, projections, projects, sign_in, stranded,
-    tasks, verify, workspaces,
+    tasks, verify, what_if, workspaces,
 };
 use super::{App, as_of, feed, hosts, left_out, limits, pages, position, routes};
 use crate::kernel::limits::Millis;
@@ -54,6 +54,7 @@ fn slow() -> Router<App> {
         .route("/api/verify", post(verify::verify))
         .route("/api/projections/{id}/rebuild", post(projections::rebuild))
         .route("/api/projections/{id}/verify", post(projections::verify))
+        .route("/api/what-if", get(what_if::list))
         .method_not_allowed_fallback(|| async { ApiError::MethodNotAllowed.into_response() })
 }
 

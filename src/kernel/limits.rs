@@ -45,7 +45,7 @@ pub struct Limits {
     /// A daemon without heartbeat for this long has lost its running tasks.
     pub reconnect_grace: Millis,
     /// A task that nobody claimed for this long fails `queued_expired`.
-    pub queued_expiry: Millis,
+    pub queued_ttl: Millis,
     /// Between two rounds of the server's timed duties.
     pub sweep: Millis,
     /// A clean stop waits this long for running tasks.
@@ -292,7 +292,7 @@ impl Default for Limits {
             heartbeat: seconds(15),
             unreachable: seconds(60),
             reconnect_grace: minutes(15),
-            queued_expiry: minutes(120),
+            queued_ttl: minutes(120),
             sweep: seconds(1),
             drain: seconds(30),
             kill_grace: seconds(5),

@@ -3,8 +3,8 @@
 use super::{SystemError, VERSION};
 use crate::app::AppError;
 use crate::app::decision::{Committed, Decision, Submission};
-use crate::app::operation_write::{NOWHERE, OperationWrite};
-use crate::domain::operation::{EventSkipped, OperationCommand, Started};
+use crate::app::operation_write::OperationWrite;
+use crate::domain::operation::{EventSkipped, NOWHERE, OperationCommand, Started};
 use crate::domain::{Actor, ActorKind, Via};
 use crate::http::App;
 use crate::kernel::ids::{CommandId, CorrelationId, EventId, WorkspaceId};
@@ -40,7 +40,7 @@ pub(super) async fn record_start(app: &App) -> Result<(), AppError> {
         version: VERSION.to_owned(),
         instance_key_id: app.key.id().to_owned(),
     });
-    submit(app, "operation.start", NOWHERE, OperationWrite { command }).await?;
+    submit(app, "operation.start", NOWHERE, OperationWrite { workspace: NOWHERE, command }).await?;
     Ok(())
 }
 
@@ -53,7 +53,7 @@ pub(super) async fn record_passed_over(app: &App) -> Result<(), SystemError> {
         {
             let skipped = EventSkipped { read_model: standing.name, position, reason };
             let command = OperationCommand::RecordSkip(skipped);
-            submit(app, "operation.skip", NOWHERE, OperationWrite { command }).await?;
+            submit(app, "operation.skip", NOWHERE, OperationWrite { workspace: NOWHERE, command }).await?;
         }
     }
     Ok(())

@@ -197,6 +197,40 @@ pub struct Stranded {
     pub explanation: Explanation,
 }
 
+/// A task that would have gone differently with another value of a timer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WhatIf {
+    /// Its id.
+    pub task: TaskId,
+    /// Its name, `GAME-12#3`.
+    pub name: String,
+    /// The timer.
+    pub parameter: String,
+    /// Since when it waited.
+    pub since: Timestamp,
+    /// When the wait would have ended.
+    pub due: Timestamp,
+    /// What would have become of it.
+    pub instead: String,
+    /// Whether that is certain; else it would have waited until `due`, and nobody knows for what.
+    pub known: bool,
+    /// What is recorded; none while it still waits.
+    pub recorded: Option<WhatIfRecorded>,
+}
+
+/// The event that ended a wait.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WhatIfRecorded {
+    /// Its position.
+    pub position: i64,
+    /// Its time.
+    pub at: Timestamp,
+    /// Its type.
+    pub event_type: String,
+    /// The failure reason, or why a claim went back.
+    pub reason: Option<String>,
+}
+
 /// A fact in an explanation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cause {

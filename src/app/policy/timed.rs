@@ -29,7 +29,7 @@ impl Policies {
 
     /// Tasks that nobody has claimed in time.
     pub(super) async fn expired(&self) -> Result<(), AppError> {
-        let after = self.limits.queued_expiry.duration();
+        let after = self.limits.queued_ttl.duration();
         for task in timers::unclaimed(&self.store, &self.registry, after).await? {
             let duty = Duty {
                 policy: "queued_expired",

@@ -135,7 +135,7 @@ async fn query(session: &Session, filters: &Filters) -> Result<Vec<(&'static str
 }
 
 /// A time without a zone is one of this machine's; what is no moment is left for the server to name.
-fn said(text: &str) -> String {
+pub(super) fn said(text: &str) -> String {
     let moment = text.parse::<Moment>();
     moment.map_or_else(|_| text.to_owned(), |moment| moment.said_in(&TimeZone::system()).to_string())
 }

@@ -16,3 +16,4 @@ pub mod replay;
 pub mod resource;
 pub mod task;
 pub mod verify;
+pub mod what_if;

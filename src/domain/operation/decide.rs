@@ -8,7 +8,8 @@ use crate::domain::Refusal;
 /// What is refused, or what happens: no events when nothing does.
 pub type Decision = Result<Vec<OperationEvent>, Refusal>;
 
-/// Decides one command; `None` is an installation that never started.
+/// Decides one command; `None` is an installation that never started, or a workspace that nothing was taken
+/// from.
 ///
 /// # Errors
 /// `instance_key_mismatch`, `not_found`.
@@ -20,14 +21,13 @@ pub fn decide(operation: Option<&Operation>, command: OperationCommand) -> Decis
             OperationCommand::RecordRebuild(_)
             | OperationCommand::RecordSkip(_)
             | OperationCommand::RecordVerified(_)
-            | OperationCommand::RecordSealed(_)
-            | OperationCommand::RecordExport(_),
+            | OperationCommand::RecordSealed(_),
         ) => Err(Refusal::not_found("installation")),
         (Some(_), OperationCommand::RecordRebuild(e)) => Ok(vec![OperationEvent::ReadModelRebuilt(e)]),
         (Some(operation), OperationCommand::RecordSkip(e)) => Ok(skip(operation, e)),
         (Some(_), OperationCommand::RecordVerified(e)) => Ok(vec![OperationEvent::Verified(e)]),
         (Some(_), OperationCommand::RecordSealed(e)) => Ok(vec![OperationEvent::Sealed(e)]),
-        (Some(_), OperationCommand::RecordExport(e)) => Ok(vec![OperationEvent::ExportMade(e)]),
+        (_, OperationCommand::RecordExport(e)) => Ok(vec![OperationEvent::ExportMade(e)]),
     }
 }
 

@@ -1,15 +1,18 @@
-//! Folds the installation's events.
+//! Folds the events of one stream of operations.
 
-use super::STREAM;
 use super::event::OperationEvent;
 use super::state::Operation;
+use super::{NOWHERE, STREAM};
 use crate::domain::folding::fold_stream;
 use crate::domain::{Envelope, Event, Family, Impossible, StreamKey};
+use crate::kernel::ids::{WorkspaceId, digest_uuid};
 
-/// The stream of the installation.
+/// The stream of a workspace's operations; of the installation's own when it is [`NOWHERE`].
 #[must_use]
-pub fn stream() -> StreamKey {
-    StreamKey::new(Family::Operation, STREAM)
+pub fn stream(workspace: WorkspaceId) -> StreamKey {
+    // A workspace's own stream has its id.
+    let id = if workspace == NOWHERE { STREAM } else { digest_uuid(&[b"operation", workspace.0.as_bytes()]) };
+    StreamKey::new(Family::Operation, id)
 }
 
 /// Folds a whole stream; none when it is empty.
@@ -31,7 +34,7 @@ pub fn fold(events: &[Envelope]) -> Result<Option<Operation>, Impossible> {
 #[must_use]
 pub fn evolve(operation: Option<Operation>, event: &OperationEvent) -> Option<Operation> {
     let mut operation = match (operation, event) {
-        (None, OperationEvent::Started(_)) => Operation::default(),
+        (None, OperationEvent::Started(_) | OperationEvent::ExportMade(_)) => Operation::default(),
         (None, _) => return None,
         (Some(operation), _) => operation,
     };

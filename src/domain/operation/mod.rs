@@ -1,17 +1,21 @@
-//! The installation's own stream: starts, rebuilds, skips, verifications, seals.
+//! What was done with the log itself: the installation's stream of starts, rebuilds, skips, verifications and
+//! seals, and beside it one for each workspace, of what its people took away.
 //!
 //! ```text
-//!          start               record rebuild   record skip    record verified, sealed
-//! none     started             ✗ not found      ✗ not found    ✗ not found
-//! exists   started / ✗ key     recorded         recorded / –   recorded
+//!          start               record rebuild   record skip    record verified, sealed   record export
+//! none     started             ✗ not found      ✗ not found    ✗ not found               recorded
+//! exists   started / ✗ key     recorded         recorded / –   recorded                  recorded
 //! ```
 //! (– nothing happened; ✗ refused.)
 //!
-//! Invariants: every server that runs on this log has the same instance key.
+//! Invariants: every server that runs on this log has the same instance key; a stream's events are all of one
+//! workspace, the installation's of none.
 //!
 //! Not here: the key itself, which never leaves the server's files.
 
 use uuid::Uuid;
+
+use crate::kernel::ids::WorkspaceId;
 
 pub mod command;
 pub mod decide;
@@ -26,5 +30,8 @@ pub use command::OperationCommand;
 pub use event::*;
 pub use state::Operation;
 
-/// The one stream of this family; its workspace is the nil workspace.
+/// The installation's stream; its workspace is [`NOWHERE`].
 pub const STREAM: Uuid = Uuid::from_u128(1);
+
+/// The workspace of the installation's own events: none.
+pub const NOWHERE: WorkspaceId = WorkspaceId(Uuid::nil());

@@ -1,9 +1,12 @@
 //! The installation's rules, given / when / then.
 
+use uuid::Uuid;
+
 use super::evolve::evolve;
 use super::*;
 use crate::domain::Refusal;
 use crate::domain::spec::{Given, Rules};
+use crate::kernel::ids::WorkspaceId;
 
 struct Installation;
 
@@ -115,5 +118,13 @@ fn an_export_is_recorded_each_time() {
     let again = || OperationCommand::RecordExport(export());
     let state = given(samples()).when(again()).then([OperationEvent::ExportMade(export())]);
     assert_eq!(state.exports, 2);
-    given([]).when(again()).then_refused("not_found");
+    // A workspace's own stream begins with the first.
+    given([]).when(again()).then([OperationEvent::ExportMade(export())]);
+}
+
+#[test]
+fn each_workspace_has_its_own_stream_beside_the_installations() {
+    let of = |n| evolve::stream(WorkspaceId(Uuid::from_u128(n))).id;
+    assert_eq!(of(0), STREAM);
+    assert!(of(1) != STREAM && of(1) != of(2) && of(1) != Uuid::from_u128(1));
 }

@@ -27,6 +27,7 @@ pub mod explain;
 pub mod failure;
 pub mod state;
 pub mod usual;
+pub mod wait;
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -15,6 +15,7 @@ pub mod sign_in;
 pub mod stranded;
 pub mod tasks;
 pub mod verify;
+pub mod what_if;
 pub mod workspaces;
 
 use std::str::FromStr;

@@ -7,9 +7,9 @@ use axum::extract::State;
 use axum::response::Response;
 use serde_json::{Value, json};
 
-use crate::app::operation_write::{NOWHERE, OperationWrite};
+use crate::app::operation_write::OperationWrite;
 use crate::app::verify::{compared, standing_faults};
-use crate::domain::operation::{EventSkipped, OperationCommand, ReadModelRebuilt};
+use crate::domain::operation::{EventSkipped, NOWHERE, OperationCommand, ReadModelRebuilt};
 use crate::domain::workspace::Role;
 use crate::http::App;
 use crate::http::auth::Identity;
@@ -72,8 +72,10 @@ pub async fn rebuild(
     call.who.workspace = NOWHERE;
     let (read_model, up_to, rows) = (name.clone(), rebuilt.up_to, rebuilt.rows);
     let command = OperationCommand::RecordRebuild(ReadModelRebuilt { read_model, version, up_to, rows });
-    let mut position =
-        call.submit(&app, "operation.rebuild", &Value::Null, OperationWrite { command }).await?.position;
+    let mut position = call
+        .submit(&app, "operation.rebuild", &Value::Null, OperationWrite { workspace: NOWHERE, command })
+        .await?
+        .position;
     if let Some((passed, reason)) = &rebuilt.first_passed {
         position = record_skip(&app, &call, &name, *passed, reason).await?;
     }
@@ -87,7 +89,7 @@ pub async fn rebuild(
 
 async fn record_skip(app: &App, call: &Call, name: &str, at: i64, reason: &str) -> Result<i64, ApiError> {
     let event = EventSkipped { read_model: name.to_owned(), position: at, reason: reason.to_owned() };
-    let write = OperationWrite { command: OperationCommand::RecordSkip(event) };
+    let write = OperationWrite { workspace: NOWHERE, command: OperationCommand::RecordSkip(event) };
     Ok(call.submit_part(app, "operation.skip", "skip", write).await?.position)
 }
 

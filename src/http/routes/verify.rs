@@ -16,10 +16,10 @@ use super::super::auth::Identity;
 use super::super::body::Body;
 use super::super::error::ApiError;
 use super::super::idempotency::{Call, at};
-use crate::app::operation_write::{NOWHERE, OperationWrite};
+use crate::app::operation_write::OperationWrite;
 use crate::app::verify::{Verification, own_seals, run};
 use crate::domain::Refusal;
-use crate::domain::operation::{OperationCommand, Sealed, Verified};
+use crate::domain::operation::{NOWHERE, OperationCommand, Sealed, Verified};
 use crate::domain::workspace::Role;
 use crate::kernel::error_chain::Chain;
 use crate::store::verify as walk;
@@ -100,7 +100,10 @@ async fn verified(
     found.findings.extend(wrong);
     let mut answer = serde_json::to_value(&found)?;
     answer["recorded"] = Value::Null;
-    let write = OperationWrite { command: OperationCommand::RecordVerified(recorded(app, &found)) };
+    let write = OperationWrite {
+        workspace: NOWHERE,
+        command: OperationCommand::RecordVerified(recorded(app, &found)),
+    };
     match call.submit(app, "operation.verify", &Value::Null, write).await {
         Ok(done) => {
             answer["recorded"] = json!(done.position);
@@ -157,7 +160,7 @@ pub async fn record(
     let mut last = None;
     for (n, put) in puts.iter().enumerate() {
         let sealed = Sealed { up_to: put.position, block: put.block.clone(), place: put.place };
-        let write = OperationWrite { command: OperationCommand::RecordSealed(sealed) };
+        let write = OperationWrite { workspace: NOWHERE, command: OperationCommand::RecordSealed(sealed) };
         last = Some(call.submit_part(&app, "operation.seal", &n.to_string(), write).await?);
     }
     let (Some(done), Some(first)) = (last, puts.first()) else { return Err(ApiError::Refused(no_place())) };

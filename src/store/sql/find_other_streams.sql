@@ -1,5 +1,4 @@
 -- Streams whose row isn't what their events give. $1: log, $2: at most. Locks: none.
--- The installation's own stream is no workspace's: its events tell which one asked.
 with written as (
     select stream_id, count(*) as events, max(seq) as last_seq
     from es.events
@@ -8,7 +7,7 @@ with written as (
 ),
 noted as (
     select s.stream_id, s.version, s.last_seq, e.stream_id = s.stream_id and e.version = s.version
-        and e.family = s.family and (e.workspace_id = s.workspace_id or s.family = 'operation') as fits
+        and e.family = s.family and e.workspace_id = s.workspace_id as fits
     from es.streams s
     left join es.events e on e.log_id = s.log_id and e.seq = s.last_seq
     where s.log_id = $1

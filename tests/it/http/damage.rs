@@ -172,7 +172,7 @@ async fn a_page_full_of_a_busy_agent_s_tasks_hides_no_other_agent_s() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn timed_duties_and_promotions_go_on_past_what_can_not_be_read() {
-    let soon = Limits { queued_expiry: Millis(1_500), ..forgetful() };
+    let soon = Limits { queued_ttl: Millis(1_500), ..forgetful() };
     let scene = Scene::on(Served::with(soon).await).await;
     let (first, generation) = scene.running("First").await;
     let (parked, _) = scene.parked("Parked").await;

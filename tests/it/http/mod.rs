@@ -25,3 +25,4 @@ mod silence;
 mod speakers;
 mod stranded;
 mod tokens;
+mod what_if;

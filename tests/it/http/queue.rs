@@ -68,7 +68,7 @@ async fn presence_counts_what_runs_and_what_waits_apart() {
 /// C-029: whichever way a task ends, nothing counts as running afterwards.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn presence_agrees_with_every_way_to_end() {
-    let scene = Scene::on(Served::with(Limits { queued_expiry: Millis(3_600_000), ..limits() }).await).await;
+    let scene = Scene::on(Served::with(Limits { queued_ttl: Millis(3_600_000), ..limits() }).await).await;
     for (end, more) in [
         ("complete", json!({"output": "x"})),
         ("fail", json!({"error": "x", "failure_reason": "agent_error.process_failure"})),

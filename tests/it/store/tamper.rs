@@ -104,6 +104,11 @@ const DAMAGE: &[Damage] = &[
         "update es.streams set family = 'issue' where last_seq = 3",
         &[("stream_differs", Some(3))],
     ),
+    (
+        "workspace of a stream",
+        "update es.streams set workspace_id = gen_random_uuid() where last_seq = 3",
+        &[("stream_differs", Some(3))],
+    ),
     ("stream removed", "delete from es.streams where last_seq = 3", &[("stream_differs", Some(3))]),
     (
         "stream added",
