@@ -144,7 +144,9 @@ pub fn explained(out: &Out, answer: &Explanation) -> String {
         lines.push(format!("  - {}{}", plain_line(&cause.sentence), ago.unwrap_or_default()));
     }
     if let Some(ends) = &answer.ends_when {
-        lines.push(format!("\nEnds when: {}", plain_line(ends)));
+        let until =
+            answer.until.map(|until| format!("  {DIM}(by {}){DIM:#}", until.strftime("%F %H:%M:%S UTC")));
+        lines.push(format!("\nEnds when: {}{}", plain_line(ends), until.unwrap_or_default()));
     }
     if !answer.commands.is_empty() || !answer.advice.is_empty() {
         lines.push("\nWhat you can do:".to_owned());

@@ -7,17 +7,20 @@ use super::error::ApiError;
 use super::objects::task::{last_word, task};
 use super::objects::{Loaded, load_one};
 use crate::domain::directory::{self, Directory};
-use crate::domain::task::explain::{AgentFacts, Cause, DaemonFacts, Facts, Since, explain};
-use crate::domain::task::{Status, Task, TaskEvent};
+use crate::domain::task::explain::{
+    AgentFacts, Cause, DaemonFacts, Facts, HolderFacts, Since, Terms, explain,
+};
+use crate::domain::task::{Phase, Status, Task, TaskEvent};
 use crate::domain::{Event, Family, StreamKey};
 use crate::fold::task_status::TaskRow;
-use crate::kernel::ids::{AgentId, IssueId, StreamId, TaskId, WorkspaceId};
+use crate::kernel::ids::{AgentId, IssueId, RuntimeId, StreamId, TaskId, WorkspaceId};
+use crate::kernel::limits::Millis;
 use crate::kernel::text::last_lines;
 use crate::readmodel::activity::Called;
 use crate::readmodel::found::Found;
 use crate::readmodel::{agent_roster, runtime_presence, task_status};
 use crate::store::raw::Reading;
-use crate::store::{heartbeat, read, reservations};
+use crate::store::{heartbeat, read, reservations, transcript};
 use crate::wire::api;
 use crate::wire::feed::Link;
 
@@ -46,7 +49,8 @@ pub async fn of(app: &App, who: &Identity, id: TaskId) -> Result<api::Explanatio
     // Whether something can be read is a question of now.
     let now = app.store.as_of().is_none();
     let damage = if now && state.status() == Status::Queued { damage(app, id).await? } else { None };
-    let daemon = daemon(app, who.workspace, state).await?;
+    let daemon = daemon(app, who.workspace, &state.facts.daemon, state.facts.runtime).await?;
+    let holder = holder(app, who.workspace, state, directory.as_ref()).await?;
     let mut unreadable = unreadable;
     if now
         && !state.status().is_terminal()
@@ -62,6 +66,11 @@ pub async fn of(app: &App, who: &Identity, id: TaskId) -> Result<api::Explanatio
         agent: agent(app, who.workspace, state).await?,
         conversation: conversation(app, who.workspace, state).await?,
         ahead: ahead(app, who.workspace, state).await?,
+        holder,
+        last_output: last_output(app, state).await?,
+        undelivered: undelivered(&loaded),
+        retry: retry(app, who.workspace, state).await?,
+        terms: terms(app),
         stalled: since.status.is_some_and(|at| app.now().duration_since(at) > stalled),
         since,
         names: &names,
@@ -78,6 +87,7 @@ pub async fn of(app: &App, who: &Identity, id: TaskId) -> Result<api::Explanatio
             .map(|text| last_lines(&text, app.limits.excerpt_lines, app.limits.excerpt_line_bytes).0),
         causes: explained.causes.into_iter().map(cause).chain(unreadable.iter().map(damaged)).collect(),
         ends_when: explained.ends_when,
+        until: explained.until,
         advice: explained.advice,
         commands: explained.commands.into_iter().chain(verify).collect(),
     })
@@ -103,6 +113,7 @@ async fn of_damaged(
         since: None,
         detail: None,
         causes: vec![api::Cause { sentence: why, since: None, link: None }],
+        until: None,
         ends_when: Some("the log can be read there again: a newer build, or a backup".to_owned()),
         advice: Vec::new(),
         commands: vec!["multica verify".to_owned()],
@@ -135,8 +146,65 @@ async fn directory_of(
     load_one(app, workspace, directory::state::stream(id), directory::state::fold).await
 }
 
-async fn daemon(app: &App, workspace: WorkspaceId, task: &Task) -> Result<DaemonFacts, ApiError> {
-    let name = &task.facts.daemon;
+/// When its agent last said something, while it is at work.
+async fn last_output(app: &App, task: &Task) -> Result<Option<jiff::Timestamp>, ApiError> {
+    let Phase::Running(claim) = &task.phase else { return Ok(None) };
+    Ok(transcript::last_at(&app.store, task.id, claim.generation).await?)
+}
+
+/// What the directory's holder is at, when the task waits for another one.
+async fn holder(
+    app: &App,
+    workspace: WorkspaceId,
+    task: &Task,
+    directory: Option<&Loaded<Directory>>,
+) -> Result<Option<HolderFacts>, ApiError> {
+    let held_by = directory.and_then(|directory| directory.state.holder.as_ref()).map(|held| held.who.task);
+    let Some(id) = held_by.filter(|id| *id != task.id) else { return Ok(None) };
+    let other = match self::task(app, workspace, id).await {
+        Ok(loaded) => loaded.state,
+        // What can't be read is named where it is asked for.
+        Err(error) if error.is_damage() => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let machine = daemon(app, workspace, &other.facts.daemon, other.facts.runtime).await?;
+    let last_output = last_output(app, &other).await?;
+    Ok(Some(HolderFacts { status: other.status(), last_output, daemon: other.facts.daemon, machine }))
+}
+
+/// Claims that went back because nobody confirmed them.
+fn undelivered(task: &Loaded<Task>) -> u32 {
+    let released = task
+        .events
+        .iter()
+        .filter(|envelope| matches!(envelope.event, Event::Task(TaskEvent::ClaimReleased(_))));
+    u32::try_from(released.count()).unwrap_or(u32::MAX)
+}
+
+/// Where the run in its stead stands.
+async fn retry(app: &App, workspace: WorkspaceId, task: &Task) -> Result<Option<Status>, ApiError> {
+    let Some(by) = task.retried_by else { return Ok(None) };
+    let row = task_status::of(&app.store, &app.registry, by).await?;
+    Ok(row.filter(|row| row.workspace == workspace).map(|found| found.row.status))
+}
+
+fn terms(app: &App) -> Terms {
+    let span =
+        |limit: Millis| jiff::SignedDuration::try_from(limit.duration()).unwrap_or(jiff::SignedDuration::MAX);
+    Terms {
+        queued: span(app.limits.queued_ttl),
+        receipt: span(app.limits.claim_receipt),
+        grace: span(app.limits.reconnect_grace),
+        idle: span(app.limits.idle_watchdog),
+    }
+}
+
+async fn daemon(
+    app: &App,
+    workspace: WorkspaceId,
+    name: &str,
+    runtime: RuntimeId,
+) -> Result<DaemonFacts, ApiError> {
     let stream = StreamId::of_daemon(workspace, name);
     let slots_taken = match app.store.as_of() {
         None => reserved(app, &format!("daemon/{stream}/slot/")).await?,
@@ -154,7 +222,7 @@ async fn daemon(app: &App, workspace: WorkspaceId, task: &Task) -> Result<Daemon
     Ok(DaemonFacts {
         known: true,
         online: row.online && !row.dead && !row.signed_off,
-        runtime_online: row.runtimes.iter().any(|runtime| runtime.id == task.facts.runtime && runtime.online),
+        runtime_online: row.runtimes.iter().any(|of| of.id == runtime && of.online),
         draining: row.draining,
         last_seen: beats.first().map(|beat| beat.last_seen),
         slots_taken,

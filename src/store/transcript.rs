@@ -80,6 +80,18 @@ pub async fn since(
         .collect()
 }
 
+/// When the run last said something; none when it never did.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn last_at(store: &Store, task: TaskId, generation: u32) -> Result<Option<Timestamp>, StoreError> {
+    let client = store.client().await?;
+    let statement = client.prepare_cached(include_str!("sql/last_message_at.sql")).await?;
+    let up_to = store.as_of().map(|moment| moment.time);
+    let row = client.query_opt(&statement, &[&LOG, &task.0, &generation.cast_signed(), &up_to]).await?;
+    Ok(row.map(|row| row.try_get(0)).transpose()?)
+}
+
 /// How much of it there is.
 ///
 /// # Errors

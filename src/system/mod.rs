@@ -12,6 +12,7 @@ mod record;
 pub mod up;
 
 use std::fs::{DirBuilder, OpenOptions};
+use std::io;
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
@@ -43,6 +44,7 @@ use crate::kernel::ids::{ContentId, TokenId, UserId, WorkspaceId};
 use crate::kernel::limits::Limits;
 use crate::kernel::world::World;
 use crate::process::safe_file;
+use crate::process::stop::Signals;
 use crate::readmodel::{ReadModelError, Registry, access, follower, install};
 use crate::seal::{Means, Place, SealError};
 use crate::store::embedded::{Claim, DATABASE, Embedded, EmbeddedError, Options};
@@ -469,7 +471,11 @@ pub async fn bind(address: SocketAddr) -> Result<TcpListener, SystemError> {
 /// Fires the token at the first SIGINT or SIGTERM.
 pub fn stop_when_asked(shutdown: CancellationToken) {
     tokio::spawn(async move {
-        if let Err(error) = crate::process::stop::asked().await {
+        let asked = async {
+            Signals::listen()?.next().await;
+            io::Result::Ok(())
+        };
+        if let Err(error) = asked.await {
             tracing::error!(%error, "signals can't be listened to");
             return;
         }

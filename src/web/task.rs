@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::feed::rows;
-use super::layout::{page as whole, pill};
+use super::layout::{moment, page as whole, pill};
 use super::view::{Explanation, Frame, MessageRow, TaskPage};
 
 /// The page of one task.
@@ -50,8 +50,16 @@ fn explanation(status: &str, explanation: &Explanation) -> Markup {
         div class={ "cause tone " (status) } {
             p { strong { (explanation.sentence) } }
             @if let Some(detail) = &explanation.detail { pre.said { (detail) } }
-            @for cause in &explanation.causes { p { (cause) } }
-            @if !explanation.ends_when.is_empty() { p.muted { "It ends when " (explanation.ends_when) "." } }
+            @for (cause, since) in &explanation.causes {
+                p { (cause) @if let Some(since) = since { span.muted { " (" (moment(Some(*since))) ")" } } }
+            }
+            @if !explanation.ends_when.is_empty() {
+                p.muted {
+                    "It ends when " (explanation.ends_when)
+                    @if let Some(until) = explanation.until { ", by " (moment(Some(until))) " at the latest" }
+                    "."
+                }
+            }
             @for advice in &explanation.advice { p { (advice) } }
             @for command in &explanation.commands { code { (command) } }
         }

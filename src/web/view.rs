@@ -98,8 +98,10 @@ pub struct Explanation {
     pub detail: Option<String>,
     /// What helps, in words.
     pub advice: Vec<String>,
-    /// Further causes.
-    pub causes: Vec<String>,
+    /// Further causes, each with since when it is one.
+    pub causes: Vec<(String, Option<Timestamp>)>,
+    /// By when at the latest a time limit ends it.
+    pub until: Option<Timestamp>,
     /// Commands that would unblock it.
     pub commands: Vec<String>,
 }

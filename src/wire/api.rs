@@ -177,6 +177,9 @@ pub struct Explanation {
     pub causes: Vec<Cause>,
     /// What will end it, where something will.
     pub ends_when: Option<String>,
+    /// By when at the latest, where a time limit ends it.
+    #[serde(default)]
+    pub until: Option<Timestamp>,
     /// What a person can do, in words.
     #[serde(default)]
     pub advice: Vec<String>,

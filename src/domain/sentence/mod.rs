@@ -11,7 +11,7 @@
 use uuid::Uuid;
 
 use crate::domain::{Actor, ActorKind, ContentRef, Envelope, Event, Family, Refusal, StreamKey};
-use crate::kernel::ids::{AgentId, ContentId, DirectoryId, IssueId, ProjectId, TaskId, UserId};
+use crate::kernel::ids::{AgentId, ContentId, DirectoryId, IssueId, ProjectId, RuntimeId, TaskId, UserId};
 
 mod machine;
 mod task;
@@ -43,6 +43,10 @@ pub trait Names {
     fn content(&self, id: ContentId) -> Option<String>;
     /// A daemon's device name, by the id of its stream.
     fn machine(&self, _stream: Uuid) -> Option<String> {
+        None
+    }
+    /// A runtime's provider.
+    fn provider(&self, _runtime: RuntimeId) -> Option<String> {
         None
     }
 }

@@ -55,6 +55,16 @@ impl Status {
         }
     }
 
+    /// The same in words.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Dispatched => "getting ready",
+            Self::WaitingLocalDirectory => "waiting for a directory",
+            other => other.name(),
+        }
+    }
+
     /// Whether it is over.
     #[must_use]
     pub const fn is_terminal(self) -> bool {

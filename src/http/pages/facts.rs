@@ -81,7 +81,8 @@ pub fn task_page(
         explanation: Explanation {
             sentence: explanation.sentence,
             ends_when: explanation.ends_when.unwrap_or_default(),
-            causes: explanation.causes.into_iter().map(|cause| cause.sentence).collect(),
+            causes: explanation.causes.into_iter().map(|cause| (cause.sentence, cause.since)).collect(),
+            until: explanation.until,
             detail: explanation.detail.clone().filter(|detail| !detail.is_empty()),
             advice: explanation.advice,
             commands: explanation.commands,

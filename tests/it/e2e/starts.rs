@@ -33,7 +33,7 @@ fn working_in(folder: &Path) -> Vec<String> {
 }
 
 /// A database's helpers leave a moment after it.
-fn assert_nothing_left(installation: &Installation) {
+pub(super) fn assert_nothing_left(installation: &Installation) {
     eventually(Duration::from_secs(10), "nothing to be left running", || {
         let left = working_in(installation.base());
         if left.is_empty() { Ok(()) } else { Err(format!("{left:?}")) }

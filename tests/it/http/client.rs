@@ -166,6 +166,14 @@ impl Served {
         String::from_utf8(output.stdout).unwrap()
     }
 
+    /// What a verb that succeeds has to note, beside its answer.
+    pub async fn cli_notes(&self, words: &[&str]) -> String {
+        let output = self.verb(words).await;
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{words:?}: {said}");
+        said
+    }
+
     /// The exit code of a verb that fails, and what it says.
     pub async fn cli_refused(&self, words: &[&str]) -> (i32, String) {
         let output = self.verb(words).await;

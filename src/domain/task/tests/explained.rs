@@ -5,8 +5,19 @@ use proptest::prelude::*;
 use super::*;
 use crate::domain::directory::{self, Directory, DirectoryCommand, Place};
 use crate::domain::sentence::NoNames;
-use crate::domain::task::explain::{AgentFacts, DaemonFacts, Facts, Since, explain};
+use crate::domain::task::explain::{AgentFacts, DaemonFacts, Facts, HolderFacts, Since, Terms, explain};
 use crate::kernel::ids::MachineId;
+
+const TERMS: Terms = Terms {
+    queued: jiff::SignedDuration::from_secs(3_600),
+    receipt: jiff::SignedDuration::from_secs(30),
+    grace: jiff::SignedDuration::from_secs(300),
+    idle: jiff::SignedDuration::from_secs(1_800),
+};
+
+fn at(second: i64) -> jiff::Timestamp {
+    jiff::Timestamp::from_second(second).expect("a small number")
+}
 
 fn facts_of(directory: Option<&Directory>, bits: u32) -> Facts<'_> {
     let on = |bit: u32| bits & (1 << bit) != 0;
@@ -27,6 +38,21 @@ fn facts_of(directory: Option<&Directory>, bits: u32) -> Facts<'_> {
         ahead: bits % 3,
         since: Since::default(),
         stalled: on(8),
+        holder: on(9).then(|| HolderFacts {
+            status: Status::ALL[(bits % 8) as usize],
+            last_output: on(1).then_some(at(600)),
+            daemon: "desktop".to_owned(),
+            machine: DaemonFacts {
+                known: true,
+                online: on(2),
+                runtime_online: on(2),
+                ..DaemonFacts::default()
+            },
+        }),
+        last_output: on(10).then_some(at(700)),
+        undelivered: bits % 4,
+        retry: on(3).then_some(Status::Queued),
+        terms: TERMS,
         names: &NoNames,
     }
 }
@@ -87,6 +113,71 @@ fn a_cancelled_task_that_still_holds_its_directory_says_so() {
     assert!(explanation.ends_when.is_some());
 }
 
+/// What a waiting task waits for is followed to its end: the holder, what it last said, its machine.
+#[test]
+fn a_parked_task_tells_what_its_holder_is_at_and_by_when_that_ends() {
+    let task = given(waiting(ParkedBecause::Held)).state();
+    let directory = queue_of(&[TaskId(id(9)), TASK]);
+    let explained = |status, online| {
+        let machine = DaemonFacts {
+            known: true,
+            online,
+            runtime_online: online,
+            last_seen: Some(at(1_000)),
+            ..DaemonFacts::default()
+        };
+        let holder =
+            HolderFacts { status, last_output: Some(at(900)), daemon: "desktop".to_owned(), machine };
+        explain(&task, &Facts { holder: Some(holder), ..facts_of(directory.as_ref(), 0b111) })
+    };
+    let runs = explained(Status::Running, true);
+    let said = runs.causes.iter().find(|cause| cause.sentence.contains("last said something"));
+    assert_eq!(said.and_then(|cause| cause.since), Some(at(900)), "{runs:?}");
+    assert_eq!(runs.until, None);
+    let silent = explained(Status::Running, false);
+    let gone = silent.causes.iter().find(|cause| cause.sentence == "the daemon on desktop isn't there");
+    assert_eq!(gone.and_then(|cause| cause.since), Some(at(1_000)), "{silent:?}");
+    assert_eq!(silent.until, Some(at(1_300)), "the grace of its machine");
+    assert!(silent.commands.contains(&"multica daemon declare-dead desktop".to_owned()), "{silent:?}");
+    for (status, told) in [
+        (Status::Cancelled, "is cancelled, and its machine hasn't let the directory go yet"),
+        (Status::Dispatched, "is getting ready there"),
+        (Status::WaitingLocalDirectory, "another program has locked the directory"),
+    ] {
+        let explained = explained(status, true);
+        assert!(explained.causes.iter().any(|cause| cause.sentence.contains(told)), "{explained:?}");
+    }
+}
+
+#[test]
+fn a_time_limit_that_ends_a_wait_is_told() {
+    let until = |task: &Task, facts: Facts<'_>| explain(task, &facts).until;
+    let since = || Since { status: Some(at(100)), holder: None };
+    let there = |on| Facts { since: since(), ..facts_of(None, on) };
+    let queued = given(queued()).state();
+    assert_eq!(until(&queued, there(0b111)), Some(at(3_700)));
+    let claimed = given(self::queued().into_iter().chain([claimed(1)])).state();
+    assert_eq!(until(&claimed, there(0b111)), Some(at(130)));
+    let running = given(running()).state();
+    assert_eq!(until(&running, there(0b111)), Some(at(1_900)), "it never said anything");
+    let spoke = Facts { last_output: Some(at(700)), ..there(0b111) };
+    assert_eq!(until(&running, spoke), Some(at(2_500)));
+    let daemon = DaemonFacts { known: true, last_seen: Some(at(400)), ..DaemonFacts::default() };
+    assert_eq!(until(&running, Facts { daemon, ..there(0b111) }), Some(at(700)));
+}
+
+#[test]
+fn claims_that_nobody_confirmed_are_counted() {
+    let task = given(queued()).state();
+    let told = |undelivered| {
+        let explained = explain(&task, &Facts { undelivered, ..facts_of(None, 0b111) });
+        explained.causes.into_iter().map(|cause| cause.sentence).collect::<Vec<_>>().join("; ")
+    };
+    assert!(!told(0).contains("didn't confirm"));
+    assert!(told(1).contains("claimed once before, and the daemon didn't confirm"));
+    assert!(told(3).contains("claimed 3 times before"));
+}
+
 /// a task whose directory doesn't answer is told from one that has only just begun.
 #[test]
 fn a_task_that_gets_ready_for_too_long_is_said_to_be_stalled() {
@@ -113,7 +204,7 @@ proptest! {
     #[test]
     fn every_reachable_state_is_explained_and_never_unknown(
         numbers in proptest::collection::vec((0_usize..19, 1_u32..3), 0..30),
-        bits in 0_u32..512,
+        bits in 0_u32..2_048,
         queue in 0_usize..4,
     ) {
         let queues = [

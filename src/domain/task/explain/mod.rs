@@ -5,75 +5,18 @@
 //!
 //! Not here: how the facts are found (`app`, `readmodel`).
 
-use jiff::Timestamp;
+mod facts;
+mod holder;
+
+use jiff::{SignedDuration, Timestamp};
 
 use super::event::ParkedBecause;
 use super::failure;
 use super::state::{Claim, Fact, Outcome, Phase, Task};
-use crate::domain::directory::Directory;
-use crate::domain::sentence::{Link, Names, ordinal};
+use crate::domain::sentence::{Link, ordinal};
 use crate::kernel::ids::{DirectoryId, TaskId};
 
-/// What is known of the task's daemon.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct DaemonFacts {
-    /// Whether it ever registered.
-    pub known: bool,
-    /// Whether it is there.
-    pub online: bool,
-    /// Whether the task's runtime is among what it offers now.
-    pub runtime_online: bool,
-    /// Whether it takes no new claims.
-    pub draining: bool,
-    /// When it was last seen.
-    pub last_seen: Option<Timestamp>,
-    /// Slots taken.
-    pub slots_taken: u32,
-    /// Slots there are.
-    pub slots: u32,
-}
-
-/// What is known of the task's agent.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct AgentFacts {
-    /// Whether it takes no more tasks.
-    pub archived: bool,
-    /// Slots taken.
-    pub slots_taken: u32,
-    /// Slots there are.
-    pub slots: u32,
-}
-
-/// Since when things are as they are.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Since {
-    /// The task's status.
-    pub status: Option<Timestamp>,
-    /// The directory's holder.
-    pub holder: Option<Timestamp>,
-}
-
-/// Everything an explanation is made from, the task aside.
-pub struct Facts<'a> {
-    /// The directory that the task holds or waits for.
-    pub directory: Option<&'a Directory>,
-    /// The daemon.
-    pub daemon: DaemonFacts,
-    /// The agent.
-    pub agent: AgentFacts,
-    /// The other task of this issue and agent that is claimed, if any.
-    pub conversation: Option<TaskId>,
-    /// Queued tasks of the same runtime that are more urgent or older.
-    pub ahead: u32,
-    /// Since when.
-    pub since: Since,
-    /// What of it can't be read in the log, as the end of a sentence; none when all can.
-    pub damage: Option<&'a str>,
-    /// Whether it has stood so for longer than getting ready usually takes.
-    pub stalled: bool,
-    /// What people call things.
-    pub names: &'a dyn Names,
-}
+pub use facts::{AgentFacts, DaemonFacts, Facts, HolderFacts, Since, Terms};
 
 /// One cause.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,6 +40,8 @@ pub struct Explanation {
     pub causes: Vec<Cause>,
     /// When it goes on, or what becomes of it; none when it is over for good.
     pub ends_when: Option<String>,
+    /// By when at the latest, where a time limit ends it.
+    pub until: Option<Timestamp>,
     /// What helps, in words.
     pub advice: Vec<String>,
     /// Commands that help.
@@ -140,18 +85,27 @@ fn directory_link(id: DirectoryId, facts: &Facts<'_>) -> Link {
 
 /// What keeps the task's daemon from work, if anything does.
 fn absence(daemon: &str, facts: &Facts<'_>) -> Option<Cause> {
+    absence_of(daemon, &facts.daemon, facts)
+}
+
+fn absence_of(daemon: &str, known: &DaemonFacts, facts: &Facts<'_>) -> Option<Cause> {
     let link = daemon_link(daemon, facts);
     let name = &link.label;
-    let sentence = if !facts.daemon.known {
+    let sentence = if !known.known {
         format!("the daemon {name} has never registered")
-    } else if !facts.daemon.online {
+    } else if !known.online {
         format!("the daemon on {name} isn't there")
-    } else if !facts.daemon.runtime_online {
+    } else if !known.runtime_online {
         format!("the daemon on {name} is there, but doesn't offer the agent's provider now")
     } else {
         return None;
     };
-    Some(Cause { sentence, since: facts.daemon.last_seen, link: Some(link) })
+    Some(Cause { sentence, since: known.last_seen, link: Some(link) })
+}
+
+/// The end of a time limit.
+fn after(since: Option<Timestamp>, limit: SignedDuration) -> Option<Timestamp> {
+    since?.checked_add(limit).ok()
 }
 
 /// Slots that are all taken.
@@ -217,13 +171,27 @@ fn queued(task: &Task, facts: &Facts<'_>) -> Explanation {
         commands.push("multica verify".to_owned());
         commands.push(format!("multica task cancel {}", task.name()));
     }
+    if facts.undelivered > 0 {
+        let times = if facts.undelivered == 1 { "once" } else { &format!("{} times", facts.undelivered) };
+        causes.push(because(format!("it was claimed {times} before, and the daemon didn't confirm")));
+        commands.push("multica daemon logs".to_owned());
+    }
     if causes.is_empty() {
         causes.push(because("nothing is in the way: its daemon takes it with its next claim"));
     }
     let sentence = format!("{} waits for a machine to take it", task.name());
     let ends_when =
         "a daemon claims it; after the queue's time limit it fails as `queued_expired`".to_owned();
-    Explanation { sentence, since: None, causes, ends_when: Some(ends_when), advice: Vec::new(), commands }
+    let until = after(facts.since.status, facts.terms.queued);
+    Explanation {
+        sentence,
+        since: None,
+        causes,
+        ends_when: Some(ends_when),
+        until,
+        advice: Vec::new(),
+        commands,
+    }
 }
 
 fn dispatched(task: &Task, claim: &Claim, facts: &Facts<'_>) -> Explanation {
@@ -268,8 +236,21 @@ fn dispatched(task: &Task, claim: &Claim, facts: &Facts<'_>) -> Explanation {
         ("the agent is about to start".to_owned(), "the agent starts".to_owned())
     };
     causes.push(because(missing));
+    let until = match (claim.received, facts.daemon.online) {
+        (false, _) => after(facts.since.status, facts.terms.receipt),
+        (true, false) => after(facts.daemon.last_seen, facts.terms.grace),
+        (true, true) => None,
+    };
     let sentence = format!("{} is getting ready on {daemon}", task.name());
-    Explanation { sentence, since: None, causes, ends_when: Some(ends_when), advice: Vec::new(), commands }
+    Explanation {
+        sentence,
+        since: None,
+        causes,
+        ends_when: Some(ends_when),
+        until,
+        advice: Vec::new(),
+        commands,
+    }
 }
 
 /// The program that keeps the task out of the directory that it holds.
@@ -299,7 +280,15 @@ fn parked(task: &Task, claim: &Claim, facts: &Facts<'_>) -> Explanation {
         ];
         causes.extend(absence(&claim.daemon, facts));
         let ends_when = Some("that program lets the directory go: it is tried every second".to_owned());
-        return Explanation { sentence, since: None, causes, ends_when, advice: Vec::new(), commands };
+        return Explanation {
+            sentence,
+            since: None,
+            causes,
+            ends_when,
+            until: None,
+            advice: Vec::new(),
+            commands,
+        };
     }
     let place = facts.directory.and_then(|directory| directory.place_in_line(task.id));
     let place = place.and_then(|place| u32::try_from(place).ok());
@@ -309,6 +298,7 @@ fn parked(task: &Task, claim: &Claim, facts: &Facts<'_>) -> Explanation {
         since: facts.since.status,
         link,
     }];
+    let mut until = None;
     let ends_when = match facts.directory.and_then(|directory| directory.holder.as_ref()) {
         Some(holder) => {
             let link = task_link(holder.who.task, facts);
@@ -316,7 +306,11 @@ fn parked(task: &Task, claim: &Claim, facts: &Facts<'_>) -> Explanation {
             let ends =
                 format!("{} has released the directory and every task before it had its turn", link.label);
             let held = format!("{} holds {label}", link.label);
+            let behind = holder::behind(&link, facts);
             causes.push(Cause { sentence: held, since: facts.since.holder, link: Some(link) });
+            causes.extend(behind.causes);
+            commands.extend(behind.commands);
+            until = behind.until;
             ends
         }
         None => {
@@ -332,7 +326,15 @@ fn parked(task: &Task, claim: &Claim, facts: &Facts<'_>) -> Explanation {
     if claim.parked == Some(ParkedBecause::PromotionUnanswered) {
         causes.push(because("it had been promoted before, but its daemon didn't answer; it kept its place"));
     }
-    Explanation { sentence, since: None, causes, ends_when: Some(ends_when), advice: Vec::new(), commands }
+    Explanation {
+        sentence,
+        since: None,
+        causes,
+        ends_when: Some(ends_when),
+        until,
+        advice: Vec::new(),
+        commands,
+    }
 }
 
 fn running(task: &Task, claim: &Claim, facts: &Facts<'_>) -> Explanation {
@@ -357,10 +359,29 @@ fn running(task: &Task, claim: &Claim, facts: &Facts<'_>) -> Explanation {
         causes.push(because("its processes have ended; its place is being put in order"));
         ends_when = "the place is in order and the outcome reported".to_owned();
     } else {
-        causes.push(because("the agent is at work"));
+        causes.push(match facts.last_output {
+            None => because("the agent is at work and hasn't said anything yet"),
+            since => {
+                let sentence = "the agent is at work; this is when it last said something".to_owned();
+                Cause { sentence, since, link: None }
+            }
+        });
     }
+    let until = match (facts.daemon.online, exited) {
+        (false, _) => after(facts.daemon.last_seen, facts.terms.grace),
+        (true, false) => after(facts.last_output.or(facts.since.status), facts.terms.idle),
+        (true, true) => None,
+    };
     commands.push(format!("multica task cancel {}", task.name()));
-    Explanation { sentence, since: None, causes, ends_when: Some(ends_when), advice: Vec::new(), commands }
+    Explanation {
+        sentence,
+        since: None,
+        causes,
+        ends_when: Some(ends_when),
+        until,
+        advice: Vec::new(),
+        commands,
+    }
 }
 
 fn ended(task: &Task, outcome: &Outcome, claim: Option<&Claim>, facts: &Facts<'_>) -> Explanation {
@@ -381,14 +402,17 @@ fn ended(task: &Task, outcome: &Outcome, claim: Option<&Claim>, facts: &Facts<'_
     if let Some(by) = task.retried_by {
         let link = task_link(by, facts);
         commands.push(format!("multica task explain {}", link.label));
-        let sentence = format!("{} stands in its place", link.label);
+        let sentence = match facts.retry {
+            Some(status) => format!("{} stands in its place, and is {}", link.label, status.words()),
+            None => format!("{} stands in its place", link.label),
+        };
         causes.push(Cause { sentence, since: None, link: Some(link) });
     } else if !matches!(outcome, Outcome::Completed { .. }) {
         commands.push(format!("multica issue rerun {}", task.facts.issue_key));
     }
     let holds = facts.directory.is_some_and(|directory| directory.is_held_by(task.id));
     if !holds {
-        return Explanation { sentence, since: None, causes, ends_when: None, advice, commands };
+        return Explanation { sentence, since: None, causes, ends_when: None, until: None, advice, commands };
     }
     let link = claim.and_then(|claim| claim.directory).map(|id| directory_link(id, facts));
     let label = link.as_ref().map_or_else(|| "its directory".to_owned(), |link| link.label.clone());
@@ -397,12 +421,16 @@ fn ended(task: &Task, outcome: &Outcome, claim: Option<&Claim>, facts: &Facts<'_
         since: facts.since.holder,
         link,
     });
-    if let Some(claim) = claim {
-        causes.extend(absence(&claim.daemon, facts));
+    let absent = claim.and_then(|claim| absence(&claim.daemon, facts));
+    let until = if absent.is_some() { after(facts.daemon.last_seen, facts.terms.grace) } else { None };
+    if let (Some(claim), true) = (claim, absent.is_some()) {
+        commands.push("multica daemon start".to_owned());
+        commands.push(format!("multica daemon declare-dead {}", claim.daemon));
     }
+    causes.extend(absent);
     let ends_when =
         Some("the process tree is empty and the place in order; then the next in line goes on".to_owned());
-    Explanation { sentence, since: None, causes, ends_when, advice, commands }
+    Explanation { sentence, since: None, causes, ends_when, until, advice, commands }
 }
 
 fn words(code: &str) -> String {
