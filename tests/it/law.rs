@@ -70,7 +70,6 @@ const LONGEST_FILE: usize = 600;
 
 /// What a read model's folder may leave out.
 const UPSERT: &str = include_str!("../../src/readmodel/sql/upsert.sql");
-const RESET: &str = include_str!("../../src/readmodel/sql/reset.sql");
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -326,7 +325,7 @@ fn each_read_model_has_its_folder() {
                 broken.push(format!("{} has no {file}", folder.display()));
             }
         }
-        for (own, shared) in [("upsert.sql", UPSERT), ("reset.sql", RESET)] {
+        for (own, shared) in [("upsert.sql", UPSERT)] {
             let says = |sql: &str| sql.lines().filter(|l| !l.starts_with("--")).collect::<String>();
             let text = fs::read_to_string(folder.join(own)).unwrap_or_default();
             if says(&text) == says(shared) {
