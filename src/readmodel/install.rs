@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use tokio_postgres::{Client, GenericClient, NoTls, Transaction};
+use tokio_postgres::{Client, GenericClient, Transaction};
 
 use super::page::{self, Poison};
 use super::sql;
@@ -20,8 +20,7 @@ use crate::store::{LOG, Store, read};
 /// # Errors
 /// [`ReadModelError`].
 pub async fn run(store: &Store, registry: &Registry) -> Result<Vec<String>, ReadModelError> {
-    let (mut client, connection) = store.config().connect(NoTls).await?;
-    let driver = tokio::spawn(connection);
+    let (mut client, _driver) = store.connect_alone().await?;
     client.batch_execute(sql::NO_TIMEOUT).await?;
     client.batch_execute(include_str!("sql/lock_install.sql")).await?;
     drop_retired(&mut client).await?;
@@ -35,7 +34,6 @@ pub async fn run(store: &Store, registry: &Registry) -> Result<Vec<String>, Read
     }
     swap(&mut client, registry, store.limits().rebuild_page).await?;
     drop(client);
-    driver.abort();
     Ok(built)
 }
 
