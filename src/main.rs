@@ -9,9 +9,9 @@ use multica::cli::{self, Common, Role, ServerArgs};
 use multica::daemon::{self, DaemonConfig, Ended, Shutdown};
 use multica::kernel::error_chain::Chain;
 use multica::kernel::limits::Limits;
+use multica::process::stop::Signals;
 use multica::system::{self, up};
 use multica::{execenv, store, supervisor};
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 fn main() -> ExitCode {
@@ -142,16 +142,10 @@ async fn run_daemon(config: DaemonConfig, common: &Common, to_file: bool) -> Exi
         system::log::to_terminal(common.debug);
     }
     let (ask, asked) = watch::channel(Shutdown::None);
-    let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
-    else {
-        return ExitCode::FAILURE;
-    };
+    let Ok(mut signals) = Signals::listen() else { return ExitCode::FAILURE };
     tokio::spawn(async move {
         for wanted in [Shutdown::Drain, Shutdown::Now] {
-            tokio::select! {
-                _ = term.recv() => {}
-                _ = int.recv() => {}
-            }
+            signals.next().await;
             ask.send_replace(wanted);
         }
         // Kept: a dropped sender would say nothing more.

@@ -152,6 +152,14 @@ async fn arrive(daemon: &Arc<Daemon>, assignment: &Assignment, entry: Entry, ask
     let resource = match fit(daemon, assignment)
         .and_then(|()| own_directory(assignment, &daemon.config.daemon_id))
     {
+        Ok(None) if assignment.directory.is_some() => {
+            // What was to be done there isn't done elsewhere: nobody would find it.
+            asked.directory = assignment.directory;
+            let sentence = "the directory was detached from the project while the task waited for it";
+            let unfit = Unfit { reason: "local_directory_error".to_owned(), sentence: sentence.to_owned() };
+            fail(daemon, run, entry, asked, unfit).await;
+            return Next::Forget;
+        }
         Ok(None) => return Next::Start(Box::new(charge(daemon, assignment, Workplace::Managed, None)), None),
         Ok(Some(resource)) => resource,
         Err(unfit) => {

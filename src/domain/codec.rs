@@ -8,7 +8,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Event, Family};
+use super::upcast::{self, UPCASTERS, Upcaster};
+use super::{Event, Family, schema_files};
 
 /// An event as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,10 +44,10 @@ pub enum CodecError {
     },
 }
 
-/// The newest schema version of an event type. All are at 1 until the first release.
+/// The newest schema version of an event type: one more than it has upcasters.
 #[must_use]
-pub const fn schema_version(_event_type: &str) -> i16 {
-    1
+pub fn schema_version(event_type: &str) -> i16 {
+    upcast::newest(UPCASTERS, event_type)
 }
 
 #[derive(Serialize, Deserialize)]
@@ -59,15 +60,19 @@ struct Tagged {
 /// The event's type, `<family>.<name>`.
 ///
 /// # Errors
-/// Those of [`encode`].
+/// Those of [`encode`], an unknown event's aside: that one says its type.
 pub fn event_type(event: &Event) -> Result<String, CodecError> {
-    Ok(encode(event)?.event_type)
+    match event {
+        Event::Unknown(event) => Ok(event.event_type.clone()),
+        event => Ok(encode(event)?.event_type),
+    }
 }
 
 /// Encodes an event.
 ///
 /// # Errors
-/// [`CodecError::Shape`] when a payload can't be written as JSON.
+/// [`CodecError::Shape`] when a payload can't be written as JSON; [`CodecError::Unknown`] for an event that
+/// only a newer build could write.
 pub fn encode(event: &Event) -> Result<Encoded, CodecError> {
     let family = event.family();
     let value = match event {
@@ -79,6 +84,10 @@ pub fn encode(event: &Event) -> Result<Encoded, CodecError> {
         Event::Daemon(e) => serde_json::to_value(e),
         Event::Task(e) => serde_json::to_value(e),
         Event::Directory(e) => serde_json::to_value(e),
+        Event::Unknown(e) => {
+            let (event_type, schema_version) = (e.event_type.clone(), e.schema_version);
+            return Err(CodecError::Unknown { event_type, schema_version });
+        }
     };
     let shape = |source| CodecError::Shape { event_type: family.name().to_owned(), source };
     let tagged: Tagged = value.and_then(serde_json::from_value).map_err(shape)?;
@@ -92,14 +101,31 @@ pub fn encode(event: &Event) -> Result<Encoded, CodecError> {
 /// [`CodecError::Unknown`] for a type or version of a newer build, [`CodecError::Shape`] for a payload
 /// that isn't one.
 pub fn decode(event_type: &str, version: i16, data: &str) -> Result<Event, CodecError> {
+    decode_by(UPCASTERS, event_type, version, data)
+}
+
+/// [`decode`] by a registry of upcasters: an older version goes up the chain before it is typed.
+///
+/// # Errors
+/// As [`decode`].
+pub fn decode_by(
+    upcasters: &[Upcaster],
+    event_type: &str,
+    version: i16,
+    data: &str,
+) -> Result<Event, CodecError> {
     let unknown = || CodecError::Unknown { event_type: event_type.to_owned(), schema_version: version };
-    if version != schema_version(event_type) {
+    let newest = upcast::newest(upcasters, event_type);
+    if version < 1 || version > newest {
         return Err(unknown());
     }
     let (family, name) = event_type.split_once('.').ok_or_else(unknown)?;
     let family = Family::from_name(family).ok_or_else(unknown)?;
     let shape = |source| CodecError::Shape { event_type: event_type.to_owned(), source };
-    let data: Value = serde_json::from_str(data).map_err(shape)?;
+    let mut data: Value = serde_json::from_str(data).map_err(shape)?;
+    if version < newest {
+        data = upcast::chain(upcasters, event_type, version, data);
+    }
     let tagged = Tagged { name: name.to_owned(), data };
     match family {
         Family::Operation => typed(tagged).map(Event::Operation),
@@ -110,8 +136,10 @@ pub fn decode(event_type: &str, version: i16, data: &str) -> Result<Event, Codec
         Family::Daemon => typed(tagged).map(Event::Daemon),
         Family::Task => typed(tagged).map(Event::Task),
         Family::Directory => typed(tagged).map(Event::Directory),
+        Family::Unknown => return Err(unknown()),
     }
-    .map_err(shape)
+    // Only where it doesn't fit is it asked whether there is such a type at all: most events fit.
+    .map_err(|source| if schema_files::knows(event_type) { shape(source) } else { unknown() })
 }
 
 fn typed<T: DeserializeOwned>(tagged: Tagged) -> Result<T, serde_json::Error> {

@@ -28,6 +28,9 @@ pub struct RuntimeRow {
     pub name: String,
     /// Whether it takes work.
     pub online: bool,
+    /// Whether the daemon doesn't offer it any more.
+    #[serde(default)]
+    pub withdrawn: bool,
     /// Since when it is on- or offline.
     pub since: At,
 }
@@ -104,7 +107,7 @@ impl ReadModel for RuntimePresence {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn mode(&self) -> Mode {
@@ -222,6 +225,7 @@ fn runtime_registered(row: &mut DaemonRow, e: &RuntimeRegistered, at: &At) {
         version: e.version.clone(),
         name: e.name.clone(),
         online: true,
+        withdrawn: false,
         since,
     };
     match row.runtimes.iter_mut().find(|known| known.id == e.runtime) {
@@ -233,6 +237,7 @@ fn runtime_registered(row: &mut DaemonRow, e: &RuntimeRegistered, at: &At) {
 fn presence(row: &mut DaemonRow, e: &Presence, online: bool, at: &At) {
     if let Some(runtime) = row.runtimes.iter_mut().find(|runtime| runtime.id == e.runtime) {
         runtime.online = online;
+        runtime.withdrawn = e.withdrawn;
         runtime.since = at.clone();
     }
 }

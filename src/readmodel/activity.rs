@@ -110,6 +110,7 @@ pub struct Called {
     directories: BTreeMap<DirectoryId, String>,
     daemons: BTreeMap<String, String>,
     machines: BTreeMap<Uuid, String>,
+    providers: BTreeMap<RuntimeId, String>,
     members: BTreeMap<UserId, String>,
     contents: BTreeMap<ContentId, String>,
 }
@@ -142,6 +143,9 @@ impl Names for Called {
     fn machine(&self, stream: Uuid) -> Option<String> {
         self.machines.get(&stream).cloned()
     }
+    fn provider(&self, runtime: RuntimeId) -> Option<String> {
+        self.providers.get(&runtime).cloned()
+    }
 }
 
 impl Called {
@@ -156,8 +160,9 @@ impl Called {
         further: &[StreamKey],
     ) -> Result<Self, ReadModelError> {
         let mut names = Self::default();
+        let streams = events.iter().map(|event| event.stream).chain(further.iter().copied());
         let mut tasks: BTreeSet<TaskId> =
-            further.iter().filter(|key| key.family == Family::Task).map(|key| TaskId(key.id)).collect();
+            streams.filter(|key| key.family == Family::Task).map(|key| TaskId(key.id)).collect();
         for event in events {
             tasks.extend(tasks_of(event));
         }
@@ -240,6 +245,8 @@ impl Called {
         self.machines.extend(daemons.iter().map(|found| {
             (StreamId::of_daemon(workspace, &found.row.daemon).0, found.row.device_name.clone())
         }));
+        let runtimes = daemons.iter().flat_map(|found| &found.row.runtimes);
+        self.providers.extend(runtimes.map(|runtime| (runtime.id, runtime.provider.clone())));
         self.daemons.extend(daemons.into_iter().map(|found| (found.row.daemon, found.row.device_name)));
         Ok(())
     }

@@ -51,20 +51,22 @@ impl RowChange {
     }
 }
 
-/// Reads rows by key; one that isn't there is missing in the answer.
+/// Reads rows as they are now by key, from a table of the read model; one that isn't there is missing in the answer.
 ///
 /// # Errors
 /// [`ReadModelError::Store`].
 pub async fn load(
     client: &impl GenericClient,
     registered: &Registered,
+    table: &str,
     keys: &[String],
 ) -> Result<Vec<StoredRow>, ReadModelError> {
-    let sql = registered.fill_current(sql::ROWS_BY_KEY);
+    let sql = sql::ROWS_BY_KEY.replace("{table}", &registered.current(table));
     client.query(&sql, &[&keys]).await?.iter().map(from_row).collect()
 }
 
-/// [`load`] with the statement prepared once per connection: what every append does.
+/// [`load`] from the table that answers for an inline read model, with the statement prepared once per
+/// connection: what every append does.
 ///
 /// # Errors
 /// [`ReadModelError::Store`].
@@ -73,21 +75,22 @@ pub async fn load_cached(
     registered: &Registered,
     keys: &[String],
 ) -> Result<Vec<StoredRow>, ReadModelError> {
-    let sql = registered.fill(sql::ROWS_BY_KEY);
+    let sql = include_str!("sql/rows_by_function.sql").replace("{key}", registered.key());
     let statement = client.prepare_cached(&sql).await?;
     client.query(&statement, &[&keys]).await?.iter().map(from_row).collect()
 }
 
-/// Writes changes, in chunks.
+/// Writes changes into a table of the read model, in chunks.
 ///
 /// # Errors
 /// [`ReadModelError::Store`].
 pub async fn write(
     client: &impl GenericClient,
     registered: &Registered,
+    table: &str,
     changes: &[RowChange],
 ) -> Result<(), ReadModelError> {
-    let sql = registered.fill(&registered.sql().upsert);
+    let sql = registered.sql().upsert.replace("{table}", table);
     for chunk in changes.chunks(CHUNK) {
         client.execute(&sql, &[&Json(chunk), &0_i64]).await?;
     }

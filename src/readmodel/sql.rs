@@ -12,3 +12,7 @@ pub(super) const NO_TIMEOUT: &str = include_str!("sql/no_timeout.sql");
 pub(super) const READ_PROJECTION: &str = include_str!("sql/read_projection.sql");
 /// Rows of `{table}` by key.
 pub(super) const ROWS_BY_KEY: &str = include_str!("sql/rows_by_key.sql");
+/// Fresh statistics of `{table}`.
+pub(super) const ANALYZE: &str = include_str!("sql/analyze.sql");
+/// Forgets a rebuild.
+pub(super) const REBUILD_END: &str = include_str!("sql/rebuild_end.sql");

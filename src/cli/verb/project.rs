@@ -55,7 +55,11 @@ pub async fn run(session: &Session, verb: ProjectVerb) -> Result<(), CliError> {
             let found = session.project(&project).await?;
             let path = format!("/api/projects/{}", found.id);
             let answer = session.call(Call::write(DELETE, &path, &json!({}))?).await?;
-            session.out.done(&answer, &format!("Deleted project {}.", found.title))
+            session.out.done(&answer, &format!("Deleted project {}.", found.title))?;
+            if session.out.is_json() {
+                return Ok(());
+            }
+            super::resource::tell_tasks(session, &found, "was the deleted project's").await
         }
         ProjectVerb::Resource(verb) => run_resource(session, verb).await,
     }

@@ -10,7 +10,7 @@ use crate::cli::output::{note, read, short, text};
 use crate::cli::session::{Session, pick};
 use crate::client::api::Call;
 use crate::client::http::method::{DELETE, PUT};
-use crate::wire::api::Resource;
+use crate::wire::api::{Project, Resource, Task};
 
 /// The verbs.
 #[derive(Debug, Subcommand)]
@@ -81,7 +81,8 @@ pub async fn run(session: &Session, verb: ResourceVerb) -> Result<(), CliError> 
         ResourceVerb::Remove { project, resource } => {
             let (path, found) = find(session, &project, &resource).await?;
             let answer = session.call(Call::write(DELETE, &path, &json!({}))?).await?;
-            session.out.done(&answer, &format!("Detached {}; nothing in it was changed.", place(&found)))
+            session.out.done(&answer, &format!("Detached {}; nothing in it was changed.", place(&found)))?;
+            tell_waiting(session, &session.project(&project).await?, &found, "was detached").await
         }
     }
 }
@@ -208,15 +209,52 @@ async fn update(
     if change.is_empty() && whole.is_none() {
         return Err(CliError::Usage(UsageError::NothingToChange));
     }
-    let mut object = whole.unwrap_or(found.resource_ref);
+    let mut object = whole.unwrap_or_else(|| found.resource_ref.clone());
     object.extend(change);
     let mut body = json!({"resource_ref": object});
     if let Some(label) = label {
         body["label"] = Value::from(label);
     }
     let answer = session.call(Call::write(PUT, &path, &body)?).await?;
-    let place = place(&read(&answer)?);
-    session.out.done(&answer, &format!("Changed {place}. Tasks claimed from now on see it."))
+    let changed: Resource = read(&answer)?;
+    let place = place(&changed);
+    session.out.done(&answer, &format!("Changed {place}. Tasks claimed from now on see it."))?;
+    if changed.resource_ref.get("local_path") == found.resource_ref.get("local_path") {
+        return Ok(());
+    }
+    tell_waiting(session, &session.project(project).await?, &found, "is another one now").await
+}
+
+/// Tells of the project's tasks that are at work in a directory that isn't the project's any more, or wait for it.
+async fn tell_waiting(
+    session: &Session,
+    project: &Project,
+    gone: &Resource,
+    what: &str,
+) -> Result<(), CliError> {
+    if gone.resource_type != "local_directory" || session.out.is_json() {
+        return Ok(());
+    }
+    tell_tasks(session, project, what).await
+}
+
+/// The same of all of a project's directories.
+pub async fn tell_tasks(session: &Session, project: &Project, what: &str) -> Result<(), CliError> {
+    let project = project.id.to_string();
+    let call = Call::get("/api/tasks").query("project_id", &project).query("active", true);
+    let tasks: Vec<Task> = read(&session.call(call).await?["tasks"])?;
+    let count = |status: &str| tasks.iter().filter(|task| task.status == status).count();
+    let (runs, waits) = (count("running"), count("waiting_local_directory"));
+    if runs > 0 {
+        note(&format!("{runs} of its tasks still at work there will finish there."));
+    }
+    if waits > 0 {
+        note(&format!(
+            "{waits} of its tasks waiting for a directory will fail when their turn comes if it {what}: \
+             `multica task list`, then `multica task cancel` or `multica issue rerun`."
+        ));
+    }
+    Ok(())
 }
 
 async fn find(session: &Session, project: &str, resource: &str) -> Result<(String, Resource), CliError> {

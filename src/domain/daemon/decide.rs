@@ -125,25 +125,32 @@ fn runtimes(daemon: Option<&Daemon>, said: &Registration) -> Vec<DaemonEvent> {
                 name: runtime.name.clone(),
             }));
         } else if known.is_some_and(|known| !known.online) {
-            events.push(DaemonEvent::RuntimeCameBack(RuntimePresence { runtime: id, last_seen: None }));
+            events.push(DaemonEvent::RuntimeCameBack(RuntimePresence {
+                runtime: id,
+                last_seen: None,
+                withdrawn: false,
+            }));
         }
     }
     let known = daemon.map(|daemon| &daemon.runtimes).into_iter().flatten();
-    for (id, _) in known.filter(|(id, runtime)| runtime.online && !found.contains(id)) {
-        events.push(DaemonEvent::RuntimeWentOffline(RuntimePresence { runtime: *id, last_seen: None }));
+    for (id, _) in known.filter(|(id, runtime)| !runtime.withdrawn && !found.contains(id)) {
+        let gone = RuntimePresence { runtime: *id, last_seen: None, withdrawn: true };
+        events.push(DaemonEvent::RuntimeWentOffline(gone));
     }
     events
 }
 
 fn went_offline(daemon: &Daemon, only: &[RuntimeId], last_seen: Option<Timestamp>) -> Vec<DaemonEvent> {
     of_presence(daemon, only, true)
-        .map(|runtime| DaemonEvent::RuntimeWentOffline(RuntimePresence { runtime, last_seen }))
+        .map(|runtime| {
+            DaemonEvent::RuntimeWentOffline(RuntimePresence { runtime, last_seen, withdrawn: false })
+        })
         .collect()
 }
 
 fn came_back(daemon: &Daemon, only: &[RuntimeId], last_seen: Option<Timestamp>) -> Vec<DaemonEvent> {
     of_presence(daemon, only, false)
-        .map(|runtime| DaemonEvent::RuntimeCameBack(RuntimePresence { runtime, last_seen }))
+        .map(|runtime| DaemonEvent::RuntimeCameBack(RuntimePresence { runtime, last_seen, withdrawn: false }))
         .collect()
 }
 
@@ -153,7 +160,8 @@ fn of_presence<'a>(
     online: bool,
 ) -> impl Iterator<Item = RuntimeId> + 'a {
     let wanted = move |id: &RuntimeId| only.is_empty() || only.contains(id);
-    daemon.runtimes.iter().filter(move |(id, r)| r.online == online && wanted(id)).map(|(id, _)| *id)
+    let there = daemon.runtimes.iter().filter(move |(id, r)| r.online == online && wanted(id));
+    there.filter(|(_, runtime)| !runtime.withdrawn).map(|(id, _)| *id)
 }
 
 fn declare_dead(daemon: &Daemon, reason: String, last_seen: Option<Timestamp>) -> Vec<DaemonEvent> {

@@ -85,6 +85,9 @@ pub struct RuntimePresence {
     /// The database's clock at the last heartbeat before the change.
     #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub last_seen: Option<Timestamp>,
+    /// Whether the daemon is there and doesn't offer it any more: then no heartbeat brings it back.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub withdrawn: bool,
 }
 
 /// See [`DaemonEvent::DeclaredDead`].

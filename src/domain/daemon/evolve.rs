@@ -52,15 +52,20 @@ pub fn evolve(id: StreamId, daemon: Option<Daemon>, event: &DaemonEvent) -> Opti
                 version: e.version.clone(),
                 name: e.name.clone(),
                 online: true,
+                withdrawn: false,
             };
             daemon.runtimes.insert(e.runtime, runtime);
         }
         DaemonEvent::CapabilitiesDeclared(e) => {
             daemon.capabilities = e.capabilities.iter().cloned().collect();
         }
-        DaemonEvent::RuntimeWentOffline(e) => daemon.runtimes.get_mut(&e.runtime)?.online = false,
+        DaemonEvent::RuntimeWentOffline(e) => {
+            let runtime = daemon.runtimes.get_mut(&e.runtime)?;
+            (runtime.online, runtime.withdrawn) = (false, e.withdrawn);
+        }
         DaemonEvent::RuntimeCameBack(e) => {
-            daemon.runtimes.get_mut(&e.runtime)?.online = true;
+            let runtime = daemon.runtimes.get_mut(&e.runtime)?;
+            (runtime.online, runtime.withdrawn) = (true, false);
             daemon.dead = false;
         }
         DaemonEvent::DeclaredDead(_) => daemon.dead = true,

@@ -18,6 +18,8 @@ pub struct Runtime {
     pub name: String,
     /// Whether it takes work.
     pub online: bool,
+    /// Whether the daemon doesn't offer it any more.
+    pub withdrawn: bool,
 }
 
 /// A question about a path, and its answer.

@@ -78,7 +78,11 @@ fn capabilities() -> DaemonEvent {
 }
 
 fn presence(provider: &str) -> RuntimePresence {
-    RuntimePresence { runtime: runtime_id(WORKSPACE, "laptop", provider), last_seen: None }
+    RuntimePresence { runtime: runtime_id(WORKSPACE, "laptop", provider), last_seen: None, withdrawn: false }
+}
+
+fn withdrawn(provider: &str) -> DaemonEvent {
+    DaemonEvent::RuntimeWentOffline(RuntimePresence { withdrawn: true, ..presence(provider) })
 }
 
 fn begun() -> Vec<DaemonEvent> {
@@ -126,8 +130,9 @@ fn registering_again_says_only_what_changed() {
     given(begun()).when(register(FIRST, &["command", "claude"])).then([found("claude")]);
     let state = given(begun()).when(register(SECOND, &["command"])).then([registered(SECOND)]);
     assert!(state.online() && state.can("directory-queue-v1"));
-    let gone = DaemonEvent::RuntimeWentOffline(presence("command"));
+    let gone = withdrawn("command");
     given(begun()).when(register(FIRST, &[])).then([gone.clone()]);
+    given(begun().into_iter().chain([gone.clone()])).when(register(FIRST, &[])).then_nothing();
     given(begun().into_iter().chain([gone]))
         .when(register(FIRST, &["command"]))
         .then([DaemonEvent::RuntimeCameBack(presence("command"))]);
@@ -162,6 +167,33 @@ fn a_daemon_stays_with_the_member_who_registered_it_first() {
     }
     assert!(may_speak(None, UserId(id(99)), Role::Member).is_ok(), "nobody has it yet");
     assert!(may_speak(Some(UserId(id(3))), UserId(id(3)), Role::Member).is_ok());
+}
+
+/// A heartbeat says that the machine is there, not that it has every provider that it ever had.
+#[test]
+fn what_a_daemon_no_longer_offers_comes_back_by_being_offered_only() {
+    let come =
+        || DaemonCommand::ComeBack { incarnation: Some(SECOND), runtimes: Vec::new(), last_seen: None };
+    let register = |providers: &[&str]| DaemonCommand::Register(registration(SECOND, providers));
+    let both = || begun().into_iter().chain([found("claude")]);
+    // It had stopped, and starts without one of its providers.
+    let stopped = || {
+        both().chain([
+            DaemonEvent::RuntimeWentOffline(presence("claude")),
+            DaemonEvent::RuntimeWentOffline(presence("command")),
+            DaemonEvent::Deregistered(Drain { incarnation: FIRST }),
+        ])
+    };
+    let back = || DaemonEvent::RuntimeCameBack(presence("command"));
+    let started =
+        given(stopped()).when(register(&["command"])).then([registered(SECOND), back(), withdrawn("claude")]);
+    assert!(!started.takes_claims(runtime_id(WORKSPACE, "laptop", "claude")));
+    let without = || stopped().chain([registered(SECOND), back(), withdrawn("claude")]);
+    given(without()).when(come()).then_nothing();
+    let silent = without().chain([DaemonEvent::RuntimeWentOffline(presence("command"))]);
+    given(silent).when(come()).then([back()]);
+    let offered = DaemonEvent::RuntimeCameBack(presence("claude"));
+    given(without()).when(register(&["command", "claude"])).then([offered]);
 }
 
 #[test]

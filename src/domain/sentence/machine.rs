@@ -6,7 +6,7 @@ use super::{Writer, count, list};
 use crate::domain::daemon::{DaemonEvent, ProbeOutcome};
 use crate::domain::directory::DirectoryEvent;
 use crate::domain::operation::{OperationEvent, SealPlaceKind};
-use crate::kernel::ids::DirectoryId;
+use crate::kernel::ids::{DirectoryId, RuntimeId};
 
 pub(super) fn operation(actor: &str, event: &OperationEvent) -> String {
     match event {
@@ -49,6 +49,10 @@ pub(super) fn operation(actor: &str, event: &OperationEvent) -> String {
     }
 }
 
+fn runtime(w: &Writer<'_>, id: RuntimeId) -> String {
+    w.names.provider(id).map_or_else(|| "a runtime".to_owned(), |provider| format!("the runtime {provider}"))
+}
+
 pub(super) fn daemon(w: &mut Writer<'_>, actor: &str, stream: Uuid, event: &DaemonEvent) -> String {
     let of = w.names.machine(stream).map(|name| format!(" of {name}")).unwrap_or_default();
     match event {
@@ -67,14 +71,21 @@ pub(super) fn daemon(w: &mut Writer<'_>, actor: &str, stream: Uuid, event: &Daem
             let all: Vec<&str> = e.capabilities.iter().map(String::as_str).collect();
             format!("{actor} declared what it can do: {}", list(&all))
         }
-        DaemonEvent::RuntimeWentOffline(e) => match e.last_seen {
-            Some(seen) => format!("a runtime{of} went offline, last seen {}", minute(seen)),
-            None => format!("a runtime{of} went offline"),
-        },
-        DaemonEvent::RuntimeCameBack(e) => match e.last_seen {
-            Some(seen) => format!("a runtime{of} is back, not seen since {}", minute(seen)),
-            None => format!("a runtime{of} is back"),
-        },
+        DaemonEvent::RuntimeWentOffline(e) => {
+            let runtime = runtime(w, e.runtime);
+            match e.last_seen {
+                _ if e.withdrawn => format!("{runtime}{of} isn't offered any more"),
+                Some(seen) => format!("{runtime}{of} went offline, last seen {}", minute(seen)),
+                None => format!("{runtime}{of} went offline"),
+            }
+        }
+        DaemonEvent::RuntimeCameBack(e) => {
+            let runtime = runtime(w, e.runtime);
+            match e.last_seen {
+                Some(seen) => format!("{runtime}{of} is back, not seen since {}", minute(seen)),
+                None => format!("{runtime}{of} is back"),
+            }
+        }
         DaemonEvent::DeclaredDead(e) => match e.reason.as_str() {
             "by_member" => format!("{actor} gave a daemon{of} up; its running tasks are lost"),
             _ => format!("a daemon{of} was given up after it was away too long; its running tasks are lost"),

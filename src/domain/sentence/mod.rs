@@ -11,7 +11,7 @@
 use uuid::Uuid;
 
 use crate::domain::{Actor, ActorKind, ContentRef, Envelope, Event, Family, Refusal, StreamKey};
-use crate::kernel::ids::{AgentId, ContentId, DirectoryId, IssueId, ProjectId, TaskId, UserId};
+use crate::kernel::ids::{AgentId, ContentId, DirectoryId, IssueId, ProjectId, RuntimeId, TaskId, UserId};
 
 mod machine;
 mod task;
@@ -43,6 +43,10 @@ pub trait Names {
     fn content(&self, id: ContentId) -> Option<String>;
     /// A daemon's device name, by the id of its stream.
     fn machine(&self, _stream: Uuid) -> Option<String> {
+        None
+    }
+    /// A runtime's provider.
+    fn provider(&self, _runtime: RuntimeId) -> Option<String> {
         None
     }
 }
@@ -112,6 +116,14 @@ pub fn render(envelope: &Envelope, names: &dyn Names) -> Sentence {
         Event::Task(event) => task::task(&mut writer, &actor, TaskId(envelope.stream.id), event),
         Event::Directory(event) => {
             machine::directory(&mut writer, &actor, DirectoryId(envelope.stream.id), event)
+        }
+        Event::Unknown(event) => {
+            let thing =
+                writer.thing(envelope.stream).map(|thing| format!(" with {thing}")).unwrap_or_default();
+            format!(
+                "{actor} did something{thing} that only a newer version of the program can tell ({}, version {})",
+                event.event_type, event.schema_version
+            )
         }
     };
     Sentence { text, links: writer.links }
@@ -201,7 +213,7 @@ impl Writer<'_> {
             Family::Agent => Some(self.agent(AgentId(key.id))),
             Family::Directory => Some(self.directory(DirectoryId(key.id), None)),
             Family::Daemon => self.names.machine(key.id),
-            Family::Operation | Family::Workspace => None,
+            Family::Operation | Family::Workspace | Family::Unknown => None,
         }
     }
 

@@ -22,7 +22,7 @@ impl Silences {
                 self.names.insert(stream, e.daemon.clone());
                 self.since.contains_key(&e.daemon).then(|| e.daemon.clone())
             }
-            DaemonEvent::RuntimeWentOffline(e) => {
+            DaemonEvent::RuntimeWentOffline(e) if !e.withdrawn => {
                 let name = self.names.get(&stream)?.clone();
                 self.since.entry(name).or_insert(e.last_seen.unwrap_or(at));
                 None

@@ -83,11 +83,19 @@ fn registered() -> DaemonEvent {
 
 fn silent_since(at: i64) -> DaemonEvent {
     let runtime = RuntimeId(id(4));
-    DaemonEvent::RuntimeWentOffline(RuntimePresence { runtime, last_seen: Some(second(at)) })
+    DaemonEvent::RuntimeWentOffline(RuntimePresence {
+        runtime,
+        last_seen: Some(second(at)),
+        withdrawn: false,
+    })
 }
 
 fn back() -> DaemonEvent {
-    DaemonEvent::RuntimeCameBack(RuntimePresence { runtime: RuntimeId(id(4)), last_seen: None })
+    DaemonEvent::RuntimeCameBack(RuntimePresence {
+        runtime: RuntimeId(id(4)),
+        last_seen: None,
+        withdrawn: false,
+    })
 }
 
 /// Parameter, when it would have fired, what then, and what is recorded instead.

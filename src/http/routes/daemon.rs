@@ -164,7 +164,7 @@ pub async fn heartbeat(
     live(&row, asked.incarnation)?;
     heartbeat::beat(&app.store, row.id, workspace, &row.daemon, row.incarnation).await?;
     let mut position = *app.store.head().borrow();
-    if row.runtimes.iter().any(|runtime| !runtime.online) && !row.signed_off {
+    if row.runtimes.iter().any(|runtime| !runtime.online && !runtime.withdrawn) && !row.signed_off {
         let command =
             DaemonCommand::ComeBack { incarnation: asked.incarnation, runtimes: Vec::new(), last_seen: None };
         let decision = DaemonWrite { workspace, daemon: row.daemon, command, result: Value::Null };

@@ -285,7 +285,16 @@ async fn warnings(
     // A directory may be attached to several projects: it is one neighbour all the same.
     let told: BTreeSet<String> =
         same_type.filter_map(|other| kind.overlap(&own.resource_ref, &other.resource_ref)).collect();
-    Ok(told.into_iter().collect())
+    let mut told: Vec<String> = told.into_iter().collect();
+    if let Some(daemon) = own.resource_ref.get("daemon_id").and_then(Value::as_str)
+        && runtime_presence::daemon(&app.store, &app.registry, workspace, daemon).await?.is_none()
+    {
+        told.push(format!(
+            "no daemon `{daemon}` is known here: until one registers with this id, the project's tasks run on other \
+             machines, in directories of their own"
+        ));
+    }
+    Ok(told)
 }
 
 /// `DELETE /api/projects/{id}/resources/{rid}`.

@@ -248,6 +248,25 @@ async fn a_promotion_whose_assignment_can_not_be_read_is_ended() {
     machine.stop().await;
 }
 
+/// What was to be done in a directory isn't done in an empty folder once the directory is detached.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_whose_directory_was_detached_while_it_waited_runs_nowhere_and_gives_it_back() {
+    let (fake, machine, task) = in_the_queue("touch ran").await;
+    let mut detached = assignment("touch ran");
+    let directory = fake.report(&task, "enter-directory")["directory"].clone();
+    (detached["id"], detached["directory"]) = (json!(task), directory.clone());
+    fake.assign(&task, detached);
+    promote(&fake, &task);
+    until("it is over", || fake.has(&task, "complete") || fake.has(&task, "fail")).await;
+    let failed = fake.report(&task, "fail");
+    assert_eq!(failed["failure_reason"], "local_directory_error");
+    assert!(failed["error"].as_str().is_some_and(|said| said.contains("was detached")), "{failed}");
+    assert_eq!(failed["directory"], directory, "the next in line gets it");
+    until("nothing is in hand", || machine.recorded().is_empty()).await;
+    assert!(!machine.work_root().join(fake::WORKSPACE).exists() && !machine.repo().join("ran").exists());
+    machine.stop().await;
+}
+
 /// S265: a task of a runtime that this daemon doesn't offer (any more) is told so, and tried elsewhere.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_of_a_runtime_that_is_not_offered_fails_as_offline() {

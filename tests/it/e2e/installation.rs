@@ -150,8 +150,13 @@ impl Installation {
 
     /// Stops `multica up` as Ctrl-C does.
     pub fn stop(&mut self) -> std::process::ExitStatus {
+        self.stop_by("INT")
+    }
+
+    /// Stops `multica up` by that signal.
+    pub fn stop_by(&mut self, name: &str) -> std::process::ExitStatus {
         let mut up = self.up.take().unwrap();
-        signal(i32::try_from(up.id()).unwrap(), "INT");
+        signal(i32::try_from(up.id()).unwrap(), name);
         eventually(Duration::from_secs(60), "the clean stop", || {
             up.try_wait().unwrap().ok_or_else(|| self.log())
         })

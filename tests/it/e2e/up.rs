@@ -7,6 +7,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::installation::Installation;
+use super::starts::assert_nothing_left;
 
 fn config(installation: &Installation) -> Value {
     let text = fs::read_to_string(installation.profile("local").join("config.json")).unwrap();
@@ -83,8 +84,12 @@ fn an_installation_keeps_its_port_and_replaces_a_token_that_no_longer_works() {
     assert!(installation.json(&["project", "list"]).to_string().contains(project["id"].as_str().unwrap()));
     assert_eq!(tokens_issued(&installation), 1);
 
+    // A closed terminal stops it the same way: no database is left behind.
+    assert!(installation.stop_by("HUP").success());
+    assert!(installation.log().matches("Stopped after ").count() == 2, "{}", installation.log());
+    assert_nothing_left(&installation);
+
     // A token that isn't known any more is replaced, and the log says so; a taken port gives the next free.
-    assert!(installation.stop().success());
     let path = installation.profile("local").join("config.json");
     put(&path, "token", json!("mul_0000000000000000000000000000000000000000000"));
     put(&path, "mine", json!({"kept": true}));

@@ -166,12 +166,27 @@ impl Served {
         String::from_utf8(output.stdout).unwrap()
     }
 
+    /// What a verb that succeeds has to note, beside its answer.
+    pub async fn cli_notes(&self, words: &[&str]) -> String {
+        let output = self.verb(words).await;
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{words:?}: {said}");
+        said
+    }
+
     /// The exit code of a verb that fails, and what it says.
     pub async fn cli_refused(&self, words: &[&str]) -> (i32, String) {
         let output = self.verb(words).await;
         assert!(!output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stdout));
         assert!(output.stdout.is_empty(), "{words:?}: {}", String::from_utf8_lossy(&output.stdout));
         (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    }
+
+    /// What a verb prints that does its work and finds faults.
+    pub async fn cli_fails(&self, words: &[&str]) -> String {
+        let output = self.verb(words).await;
+        assert!(!output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stdout));
+        String::from_utf8(output.stdout).unwrap()
     }
 
     async fn verb(&self, words: &[&str]) -> std::process::Output {

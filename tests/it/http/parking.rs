@@ -108,3 +108,38 @@ async fn a_machine_declared_dead_loses_what_ran_and_keeps_what_waited() {
     eventually(Duration::from_secs(10), || async { scene.status(&second).await == "dispatched" }).await;
     scene.finish().await;
 }
+
+/// Who takes a directory away is told whose work that touches, and the waiting task's turn still comes: its machine
+/// has to hear that the directory isn't the project's any more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_detaches_a_directory_hears_of_the_tasks_that_work_there_and_wait() {
+    let scene = Scene::new().await;
+    let served = &scene.served;
+    let (first, generation) = scene.running("One").await;
+    let (second, _) = scene.parked("Two").await;
+    let said = served.cli_notes(&["project", "resource", "remove", &scene.project, &scene.resource]).await;
+    assert!(
+        said.contains("1 of its tasks still at work") && said.contains("1 of its tasks waiting"),
+        "{said}"
+    );
+    scene.report(&first, generation, 9, "complete", json!({"output": "x"})).await.is(200);
+    assert_eq!(scene.status(&second).await, "dispatched");
+    let path = format!("/api/daemon/tasks/{second}/assignment?generation=1");
+    let assignment = served.get(&path).await.is(200);
+    assert_eq!(assignment["directory"], json!(scene.directory()));
+    assert_eq!(assignment["project_resources"], json!([]));
+    let told = served.cli_notes(&["project", "delete", &scene.project]).await;
+    assert!(!told.contains("waiting") && !told.contains("at work"), "{told}");
+    scene.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_directory_of_a_daemon_that_nobody_knows_is_attached_with_a_warning() {
+    let scene = Scene::new().await;
+    let body = json!({"resource_type": "local_directory",
+        "resource_ref": {"local_path": "/srv/elsewhere", "daemon_id": "nosuch"}});
+    let path = format!("/api/projects/{}/resources", scene.project);
+    let attached = scene.served.post(&path, &body).await.is(201);
+    assert!(attached["warnings"][0].as_str().is_some_and(|said| said.contains("`nosuch`")), "{attached:#}");
+    scene.finish().await;
+}
