@@ -186,7 +186,7 @@ fn collisions(
     if let Some(exclusive) = kind.exclusive(reference) {
         let taken = |r: &&Resource| kind.exclusive(&r.resource_ref).as_ref() == Some(&exclusive);
         if let Some(there) = others().find(taken) {
-            return Err(kind.taken(&there.resource_ref, &there.id.short()));
+            return Err(kind.taken(&there.resource_ref, &there.id.to_string()));
         }
     }
     if others().any(|r| kind.with_label(r.resource_ref.clone(), None) == bare) {
