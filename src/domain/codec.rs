@@ -4,11 +4,7 @@
 //! against `event-schemas/`; decoding an encoded event gives the same event. Upcasters run here, on
 //! the JSON, before the typed parse.
 
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
-
-use super::{Event, Family};
+use super::{Event, Family, tagged};
 
 /// An event as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,13 +45,6 @@ pub const fn schema_version(_event_type: &str) -> i16 {
     1
 }
 
-#[derive(Serialize, Deserialize)]
-struct Tagged {
-    #[serde(rename = "type")]
-    name: String,
-    data: Value,
-}
-
 /// The event's type, `<family>.<name>`.
 ///
 /// # Errors
@@ -70,20 +59,20 @@ pub fn event_type(event: &Event) -> Result<String, CodecError> {
 /// [`CodecError::Shape`] when a payload can't be written as JSON.
 pub fn encode(event: &Event) -> Result<Encoded, CodecError> {
     let family = event.family();
-    let value = match event {
-        Event::Operation(e) => serde_json::to_value(e),
-        Event::Workspace(e) => serde_json::to_value(e),
-        Event::Project(e) => serde_json::to_value(e),
-        Event::Issue(e) => serde_json::to_value(e),
-        Event::Agent(e) => serde_json::to_value(e),
-        Event::Daemon(e) => serde_json::to_value(e),
-        Event::Task(e) => serde_json::to_value(e),
-        Event::Directory(e) => serde_json::to_value(e),
+    let written = match event {
+        Event::Operation(e) => tagged::write(e),
+        Event::Workspace(e) => tagged::write(e),
+        Event::Project(e) => tagged::write(e),
+        Event::Issue(e) => tagged::write(e),
+        Event::Agent(e) => tagged::write(e),
+        Event::Daemon(e) => tagged::write(e),
+        Event::Task(e) => tagged::write(e),
+        Event::Directory(e) => tagged::write(e),
     };
     let shape = |source| CodecError::Shape { event_type: family.name().to_owned(), source };
-    let tagged: Tagged = value.and_then(serde_json::from_value).map_err(shape)?;
-    let event_type = format!("{}.{}", family.name(), tagged.name);
-    Ok(Encoded { schema_version: schema_version(&event_type), data: tagged.data.to_string(), event_type })
+    let (name, data) = written.map_err(shape)?;
+    let event_type = format!("{}.{name}", family.name());
+    Ok(Encoded { schema_version: schema_version(&event_type), data, event_type })
 }
 
 /// Decodes a stored event.
@@ -99,21 +88,15 @@ pub fn decode(event_type: &str, version: i16, data: &str) -> Result<Event, Codec
     let (family, name) = event_type.split_once('.').ok_or_else(unknown)?;
     let family = Family::from_name(family).ok_or_else(unknown)?;
     let shape = |source| CodecError::Shape { event_type: event_type.to_owned(), source };
-    let data: Value = serde_json::from_str(data).map_err(shape)?;
-    let tagged = Tagged { name: name.to_owned(), data };
     match family {
-        Family::Operation => typed(tagged).map(Event::Operation),
-        Family::Workspace => typed(tagged).map(Event::Workspace),
-        Family::Project => typed(tagged).map(Event::Project),
-        Family::Issue => typed(tagged).map(Event::Issue),
-        Family::Agent => typed(tagged).map(Event::Agent),
-        Family::Daemon => typed(tagged).map(Event::Daemon),
-        Family::Task => typed(tagged).map(Event::Task),
-        Family::Directory => typed(tagged).map(Event::Directory),
+        Family::Operation => tagged::read(name, data).map(Event::Operation),
+        Family::Workspace => tagged::read(name, data).map(Event::Workspace),
+        Family::Project => tagged::read(name, data).map(Event::Project),
+        Family::Issue => tagged::read(name, data).map(Event::Issue),
+        Family::Agent => tagged::read(name, data).map(Event::Agent),
+        Family::Daemon => tagged::read(name, data).map(Event::Daemon),
+        Family::Task => tagged::read(name, data).map(Event::Task),
+        Family::Directory => tagged::read(name, data).map(Event::Directory),
     }
     .map_err(shape)
-}
-
-fn typed<T: DeserializeOwned>(tagged: Tagged) -> Result<T, serde_json::Error> {
-    serde_json::to_value(tagged).and_then(serde_json::from_value)
 }

@@ -21,6 +21,7 @@ pub mod refusal;
 pub mod replay;
 pub mod resource;
 pub mod sentence;
+mod tagged;
 pub mod task;
 pub mod what_if;
 pub mod workspace;

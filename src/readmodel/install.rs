@@ -164,20 +164,18 @@ fn apply_inline(registry: &Registry) -> String {
     let parts: String = registry
         .inline()
         .map(|registered| {
-            let upsert = bare(&registered.fill(&registered.sql().upsert))
-                .replace("$1", "(part -> 'rows')")
-                .replace("$2", "p_base");
-            bare(&registered.fill(include_str!("sql/apply_inline_part.sql")))
+            let upsert = sql::bare(&registered.fill(&registered.sql().upsert))
+                .replace(
+                    "{changes}",
+                    sql::bare(sql::CHANGES_JSON).replace("{rows}", "part -> 'rows'").trim_end(),
+                )
+                .replace("{base}", "p_base");
+            sql::bare(&registered.fill(include_str!("sql/apply_inline_part.sql")))
                 .replace("{key}", registered.key())
                 .replace("{upsert}", upsert.trim().trim_end_matches(';'))
         })
         .collect();
-    bare(include_str!("sql/apply_inline.sql"))
+    sql::bare(include_str!("sql/apply_inline.sql"))
         .replace("{models}", &registry.inline_set())
         .replace("{parts}", parts.trim_end())
-}
-
-/// SQL without its comment lines: they name the placeholders too.
-fn bare(sql: &str) -> String {
-    sql.lines().filter(|line| !line.trim_start().starts_with("--")).map(|line| format!("{line}\n")).collect()
 }

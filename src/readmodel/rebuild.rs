@@ -66,15 +66,10 @@ pub(super) async fn fold_to_head(
     after: i64,
     page: i64,
 ) -> Result<i64, ReadModelError> {
-    let mut position = after;
-    loop {
-        let events = read::range_in(client, position, page).await?;
-        let Some(last) = events.last() else { return Ok(position) };
-        position = last.seq;
-        for event in &events {
-            folding.feed(&RawEvent::decode(event)?)?;
-        }
-    }
+    read::each_page_in(client, after, page, |events| {
+        events.iter().try_for_each(|event| folding.feed(&RawEvent::decode(event)?))
+    })
+    .await
 }
 
 /// [`fold_to_head`] for a row history, which grows with the log: writes page by page, so that memory holds no more

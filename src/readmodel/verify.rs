@@ -109,7 +109,8 @@ fn compare(name: &str, live: Vec<StoredRow>, changes: Vec<RowChange>) -> Vec<Dif
     let mut rebuilt: BTreeMap<String, StoredRow> = changes
         .into_iter()
         .filter_map(|change| {
-            let object = change.row?;
+            // What isn't JSON differs from whatever the table has.
+            let object = serde_json::from_str(change.row?.get()).unwrap_or_default();
             let row = Row { workspace: WorkspaceId(change.workspace_id), object };
             let micros = change.recorded_at.as_i64().unwrap_or_default();
             let recorded_at = jiff::Timestamp::from_microsecond(micros).unwrap_or_default();
