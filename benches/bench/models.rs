@@ -64,7 +64,8 @@ pub async fn rebuild(options: &Options) -> Vec<Row> {
         let mut total = 0.0;
         for name in &names {
             let begun = Instant::now();
-            again::live(&own.store, &own.registry, name).await.unwrap();
+            again::run(&own.store, &own.registry, name).await.unwrap();
+            again::retire(&own.store, name).await.unwrap();
             let took = begun.elapsed().as_secs_f64();
             total += took;
             if *name == "task_status" {
@@ -78,7 +79,7 @@ pub async fn rebuild(options: &Options) -> Vec<Row> {
     let mut differences = 0;
     for name in &names {
         let registered = own.registry.get(name).unwrap();
-        differences += verify::one(&own.store, registered).await.unwrap().len();
+        differences += verify::one(&own.store, registered).await.unwrap().differences.len();
     }
     let config = |what: &str| format!("{what}/{}", own.head);
     drop(own.store);

@@ -24,7 +24,7 @@ use crate::kernel::ids::{CommandId, CorrelationId, EventId, digest_uuid};
 use crate::kernel::limits::Limits;
 use crate::kernel::world::World;
 use crate::seal::{Means, Place, SealError};
-use crate::store::raw::FORMAT;
+use crate::store::raw::{FORMAT, Reading};
 use crate::store::{LOG, Store, lease, read};
 use crate::wire::api::Seal;
 
@@ -198,7 +198,9 @@ impl Seals {
 
     /// The last sealing, by the log; what was never sealed counts from its first event on.
     async fn last(&self) -> Result<Last, AppError> {
-        let events = read::stream(&self.store, operation::evolve::stream(NOWHERE)).await?;
+        let readings = read::stream_readings(&self.store, operation::evolve::stream(NOWHERE)).await?;
+        // What can't be read is no seal: it keeps nobody from sealing.
+        let events: Vec<Envelope> = readings.into_iter().filter_map(Reading::whole).collect();
         let (mut up_to, mut from) = (0, events.first().and_then(|event| event.recorded_at));
         for event in &events {
             if let Event::Operation(OperationEvent::Sealed(sealed)) = &event.event

@@ -8,14 +8,12 @@ use super::AppError;
 use super::seals::Seals;
 use super::writer::check::Schemas;
 use crate::kernel::error_chain::Chain;
-use crate::readmodel::{self, Registry};
+use crate::readmodel::query::{self, Standing};
+use crate::readmodel::{self, Registered, Registry};
 use crate::seal::{Place, SealError};
 use crate::store::Store;
 use crate::store::verify::{self, Asked, Sealed};
 use crate::wire::api::Seal;
-
-const REBUILD: &str =
-    "The events are whole: bring the read model back by a rebuild from the log, and ask who changed it.";
 
 /// Something that isn't as it should be, with where and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -77,21 +75,9 @@ pub async fn run(
     let of = i64::try_from(all).unwrap_or(i64::MAX);
     for (done, registered) in (0..).zip(registry.all()) {
         tell(registered.model().name(), done, of);
-        match readmodel::verify::one(store, registered).await {
-            Ok(differences) => findings.extend(differences.iter().map(different)),
-            Err(error) if error.is_damage() => findings.push(Found {
-                code: "read_model_unfoldable",
-                position: error.poison(),
-                sentence: format!(
-                    "{} can't be compared with the log: {}",
-                    registered.model().name(),
-                    Chain(&error)
-                ),
-                next_step: "Mend the log first: the read model is computed from it.".to_owned(),
-            }),
-            Err(error) => return Err(error.into()),
-        }
+        findings.extend(compared(store, registered).await?);
     }
+    findings.extend(standing_faults(store, None).await?);
     Ok(Verification {
         up_to: walked.up_to,
         blocks: walked.blocks,
@@ -129,6 +115,75 @@ fn of_installation(kept: Vec<Seal>, seals: &Seals) -> impl Iterator<Item = Seale
     ours.into_iter().skip(skipped).map(|seal| Sealed { position: seal.position, block: seal.block })
 }
 
+/// Compares one read model with the log.
+///
+/// # Errors
+/// [`AppError`] when log or table can't be read; damage is a finding.
+pub async fn compared(store: &Store, registered: &Registered) -> Result<Vec<Found>, AppError> {
+    let name = registered.model().name();
+    let unfoldable = |position, reason: String| Found {
+        code: "read_model_unfoldable",
+        position,
+        sentence: format!("{name} can't be compared with the log there: {reason}"),
+        next_step: "Mend the log first: the read model is computed from it.".to_owned(),
+    };
+    let compared = match readmodel::verify::one(store, registered).await {
+        Ok(compared) => compared,
+        Err(error) if error.is_damage() => {
+            return Ok(vec![unfoldable(error.poison(), Chain(&error).to_string())]);
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let mut found: Vec<Found> =
+        compared.passed.into_iter().map(|(position, reason)| unfoldable(Some(position), reason)).collect();
+    found.extend(compared.differences.iter().map(different));
+    if compared.more {
+        found.push(Found {
+            code: "rows_differ",
+            position: None,
+            sentence: format!("more rows of {name} than these differ from its rebuild"),
+            next_step: rebuild(name),
+        });
+    }
+    Ok(found)
+}
+
+/// Read models that stand still at an event or have passed over one: all, or the one of that name.
+///
+/// # Errors
+/// [`AppError`] when the database doesn't answer.
+pub async fn standing_faults(store: &Store, name: Option<&str>) -> Result<Vec<Found>, AppError> {
+    let all = query::standings(store).await?;
+    let asked = all.iter().filter(|standing| name.is_none_or(|name| standing.name == name));
+    Ok(asked.filter_map(standing_fault).collect())
+}
+
+fn standing_fault(standing: &Standing) -> Option<Found> {
+    let (code, next_step) = if standing.state == "stopped" {
+        ("read_model_stopped", skip(&standing.name))
+    } else {
+        (
+            "read_model_degraded",
+            format!("When the log is mended: `multica projections rebuild {}`.", standing.name),
+        )
+    };
+    Some(Found { code, position: standing.stopped_at, sentence: standing.fault()?, next_step })
+}
+
+fn skip(name: &str) -> String {
+    format!(
+        "It is tried again by itself once the log is mended; `multica projections skip {name}` lets it pass over \
+         the event."
+    )
+}
+
+fn rebuild(name: &str) -> String {
+    format!(
+        "The events are whole: ask who changed the table, and bring it back from the log: `multica projections \
+         rebuild {name}`."
+    )
+}
+
 fn different(difference: &readmodel::verify::Difference) -> Found {
     let (code, how) = match (&difference.live, &difference.rebuilt) {
         (Some(_), Some(_)) => ("row_differs", "differs from"),
@@ -140,6 +195,6 @@ fn different(difference: &readmodel::verify::Difference) -> Found {
         code,
         position: row.map(|row| row.position),
         sentence: format!("row {} of {} {how} its rebuild", difference.key, difference.read_model),
-        next_step: REBUILD.to_owned(),
+        next_step: rebuild(&difference.read_model),
     }
 }

@@ -131,6 +131,14 @@ pub enum Verb {
     Seal(verb::verify::SealArgs),
     /// Goes through a task's exported history with the rules of this build; needs no server.
     Replay(verb::replay::ReplayFile),
+    /// Read models: how they stand, rebuilt beside the live ones, compared with the log.
+    #[command(subcommand)]
+    Projections(verb::projections::ProjectionsVerb),
+    /// Events: what stands in the log.
+    #[command(subcommand)]
+    Events(verb::events::EventsVerb),
+    /// Looks after the installation: server, database, read models, daemons, and what to do about each.
+    Doctor,
     /// Goes through recorded history with another value of a timer, and lists the tasks that would have gone
     /// differently.
     WhatIf(verb::what_if::WhatIfArgs),

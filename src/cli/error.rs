@@ -119,6 +119,12 @@ pub enum CliError {
         /// The file.
         file: PathBuf,
     },
+    /// Something of the installation doesn't work.
+    #[error("{faults} thing(s) need looking after")]
+    Unwell {
+        /// How many.
+        faults: usize,
+    },
     /// The log or a read model is not what it should be.
     #[error("the check found {findings} fault(s)")]
     NotVerified {
@@ -195,9 +201,24 @@ pub enum UsageError {
     /// A moment for a verb that doesn't show what was.
     #[error("--as-of is for verbs that list and show: nothing is done at an earlier moment")]
     AsOf,
+    /// An event type or version that this build doesn't have.
+    #[error("this build has no schema of `{name}`{has}", has = has_versions(.versions))]
+    EventType {
+        /// As typed.
+        name: String,
+        /// The type's versions, where it is one.
+        versions: Vec<String>,
+    },
+    /// Read models are asked for, and none is named.
+    #[error("name read models, or say --all")]
+    NoReadModel,
     /// Nothing to change.
     #[error("nothing to change was given")]
     NothingToChange,
+}
+
+fn has_versions(versions: &[String]) -> String {
+    if versions.is_empty() { String::new() } else { format!("; its versions are {}", versions.join(", ")) }
 }
 
 impl CliError {
@@ -246,6 +267,7 @@ impl CliError {
             Self::ExportBroken { .. } => "export_broken",
             Self::NoExport { .. } => "no_export",
             Self::NotVerified { .. } => "not_verified",
+            Self::Unwell { .. } => "unwell",
         };
         own.to_owned()
     }
@@ -280,6 +302,8 @@ impl CliError {
             Self::Usage(UsageError::PathNotUtf8) => {
                 "Rename the directory, or attach it by a symlink whose path is UTF-8.".to_owned()
             }
+            Self::Usage(UsageError::EventType { .. }) => "List them: `multica events schema`.".to_owned(),
+            Self::Usage(UsageError::NoReadModel) => "List them: `multica projections list`.".to_owned(),
             Self::CommandLine(CommandLine { tips, .. }) if !tips.is_empty() => tips.join("; "),
             Self::CommandLine(_) | Self::Usage(_) => "See the verb's --help.".to_owned(),
             Self::NoRuntime { found, .. } if found.is_empty() => {
@@ -305,6 +329,7 @@ impl CliError {
             Self::NoExport { .. } => {
                 "Name another file, or the format in which that one was written.".to_owned()
             }
+            Self::Unwell { .. } => "Each line names what helps.".to_owned(),
             Self::NotVerified { .. } => {
                 "Keep the data as it is; each finding names where to look.".to_owned()
             }

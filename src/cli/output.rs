@@ -192,7 +192,7 @@ fn of_status(word: &str) -> Style {
         | "in_review"
         | "draining"
         | "unreachable" => AnsiColor::Yellow,
-        "failed" | "dead" | "blocked" => AnsiColor::Red,
+        "failed" | "dead" | "blocked" | "stopped" | "degraded" => AnsiColor::Red,
         "cancelled" | "offline" | "archived" => return DIM,
         _ => return Style::new(),
     };

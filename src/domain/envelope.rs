@@ -27,10 +27,12 @@ pub enum Family {
     Task,
     /// The queue of one real directory on one machine.
     Directory,
+    /// A family of a newer build.
+    Unknown,
 }
 
 impl Family {
-    /// Every family there is.
+    /// Every family that this build knows.
     pub const ALL: [Self; 8] = [
         Self::Operation,
         Self::Workspace,
@@ -54,6 +56,7 @@ impl Family {
             Self::Daemon => "daemon",
             Self::Task => "task",
             Self::Directory => "directory",
+            Self::Unknown => "unknown",
         }
     }
 
@@ -181,6 +184,19 @@ pub enum Event {
     Task(task::TaskEvent),
     /// See [`directory::DirectoryEvent`].
     Directory(directory::DirectoryEvent),
+    /// An event of a newer build: kept as it is, ignored by folds, refused by the append.
+    Unknown(UnknownEvent),
+}
+
+/// What this build can say of an event that a newer one wrote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownEvent {
+    /// The family of its stream; [`Family::Unknown`] where that is new too.
+    pub family: Family,
+    /// Its type, as it stands in the log.
+    pub event_type: String,
+    /// Its schema's version.
+    pub schema_version: i16,
 }
 
 impl Event {
@@ -188,6 +204,7 @@ impl Event {
     #[must_use]
     pub const fn family(&self) -> Family {
         match self {
+            Self::Unknown(event) => event.family,
             Self::Operation(_) => Family::Operation,
             Self::Workspace(_) => Family::Workspace,
             Self::Project(_) => Family::Project,

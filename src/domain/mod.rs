@@ -20,16 +20,22 @@ pub mod project;
 pub mod refusal;
 pub mod replay;
 pub mod resource;
+pub mod schema_files;
 pub mod sentence;
 mod tagged;
 pub mod task;
+pub mod upcast;
 pub mod what_if;
 pub mod workspace;
 
+#[cfg(test)]
+mod schema_freeze;
 #[cfg(test)]
 pub(crate) mod schemas;
 #[cfg(test)]
 pub(crate) mod spec;
 
-pub use envelope::{Actor, ActorKind, ContentRef, Envelope, Event, Family, NewContent, StreamKey, Via};
+pub use envelope::{
+    Actor, ActorKind, ContentRef, Envelope, Event, Family, NewContent, StreamKey, UnknownEvent, Via,
+};
 pub use refusal::{Impossible, Refusal, RefusalKind};

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use super::{Event, codec};
+use super::{Event, codec, schema_freeze};
 use crate::kernel::digest::{hex, sha256_plain};
 
 fn folder() -> PathBuf {
@@ -53,7 +53,10 @@ fn family<T: JsonSchema>(name: &str, all: &mut BTreeMap<String, Value>) {
         let event_type = format!("{name}.{event}");
         let mut schema = Map::new();
         schema.insert("$schema".to_owned(), json!("https://json-schema.org/draft/2020-12/schema"));
-        schema.insert("$id".to_owned(), json!(format!("urn:multica:event:{event_type}:v1")));
+        schema.insert(
+            "$id".to_owned(),
+            json!(format!("urn:multica:event:{event_type}:v{}", codec::schema_version(&event_type))),
+        );
         schema.insert("title".to_owned(), json!(event_type));
         schema.insert("description".to_owned(), variant["description"].clone());
         schema.extend(payload.clone().into_iter().filter(|(key, _)| key != "title" && key != "description"));
@@ -106,28 +109,47 @@ fn pretty(value: &Value) -> String {
     format!("{}\n", serde_json::to_string_pretty(value).expect("JSON"))
 }
 
-/// Every file of the folder: path → text.
+pub(super) fn read(path: &str) -> String {
+    std::fs::read_to_string(folder().join(path)).unwrap_or_default()
+}
+
+/// Every file of the folder: path → text. Versions before the newest are what stands there.
 fn files() -> BTreeMap<String, String> {
     let schemas = schemas();
+    let before: Value = serde_json::from_str(&read("manifest.json")).unwrap_or_default();
     let mut files = BTreeMap::new();
     let mut manifest = Vec::new();
     for sample in samples() {
         let encoded = codec::encode(&sample).expect("a sample encodes");
         let (family, event) = encoded.event_type.split_once('.').expect("family and name");
-        let schema = pretty(&schemas[&encoded.event_type]);
-        let text = pretty(&serde_json::from_str(&encoded.data).expect("JSON"));
-        let paths = (format!("{family}/{event}.v1.json"), format!("{family}/samples/{event}.v1.json"));
-        manifest.push(json!({
-            "type": encoded.event_type,
-            "version": encoded.schema_version,
-            "schema": {"path": paths.0, "sha256": hex(&sha256_plain(schema.as_bytes()))},
-            "sample": {"path": paths.1, "sha256": hex(&sha256_plain(text.as_bytes()))},
-        }));
-        files.insert(paths.0, schema);
-        assert!(files.insert(paths.1, text).is_none(), "two samples of {}", encoded.event_type);
+        for version in 1..=encoded.schema_version {
+            let schema_path = format!("{family}/{event}.v{version}.json");
+            let sample_path = format!("{family}/samples/{event}.v{version}.json");
+            let newest = version == encoded.schema_version;
+            let schema = if newest { pretty(&schemas[&encoded.event_type]) } else { read(&schema_path) };
+            let text = if newest {
+                pretty(&serde_json::from_str(&encoded.data).expect("JSON"))
+            } else {
+                read(&sample_path)
+            };
+            let mut entry = json!({
+                "type": encoded.event_type,
+                "version": version,
+                "schema": {"path": schema_path, "sha256": hex(&sha256_plain(schema.as_bytes()))},
+                "sample": {"path": sample_path, "sha256": hex(&sha256_plain(text.as_bytes()))},
+            });
+            if let Some(release) = schema_freeze::landed(&before, &encoded.event_type, version) {
+                entry["released"] = json!(release);
+            }
+            manifest.push(entry);
+            files.insert(schema_path, schema);
+            assert!(files.insert(sample_path, text).is_none(), "two samples of {}", encoded.event_type);
+        }
     }
-    manifest.sort_by_key(|entry| entry["type"].as_str().map(ToOwned::to_owned));
-    files.insert("manifest.json".to_owned(), pretty(&json!({"events": manifest})));
+    manifest.sort_by_key(|entry| (entry["type"].as_str().map(ToOwned::to_owned), entry["version"].as_i64()));
+    let mut manifest = json!({"events": manifest});
+    schema_freeze::stamp(&mut manifest, schema_freeze::CHANGELOG);
+    files.insert("manifest.json".to_owned(), pretty(&manifest));
     files
 }
 
@@ -145,16 +167,22 @@ fn on_disk(folder: &Path, below: &Path, found: &mut BTreeSet<String>) {
 #[test]
 fn the_schemas_on_disk_are_those_of_the_types() {
     let files = files();
+    let manifest: Value = serde_json::from_str(&files["manifest.json"]).expect("JSON");
+    let frozen = schema_freeze::frozen(&manifest);
     if std::env::var_os("UPDATE_SCHEMAS").is_some() {
-        for (path, text) in &files {
+        for (path, text) in files.iter().filter(|(path, _)| !frozen.contains(path.as_str())) {
             let path = folder().join(path);
             std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
             std::fs::write(path, text).expect("written");
         }
     }
     for (path, text) in &files {
-        let there = std::fs::read_to_string(folder().join(path)).unwrap_or_default();
-        assert_eq!(&there, text, "event-schemas/{path} isn't up to date: run with UPDATE_SCHEMAS=1");
+        let what_to_do = if frozen.contains(path.as_str()) {
+            "is released and stays: give the event a new version with an upcaster (src/domain/upcast.rs)"
+        } else {
+            "isn't up to date: run with UPDATE_SCHEMAS=1"
+        };
+        assert_eq!(&read(path), text, "event-schemas/{path} {what_to_do}");
     }
     let mut found = BTreeSet::new();
     on_disk(&folder(), &folder(), &mut found);
@@ -190,7 +218,9 @@ fn every_sample_decodes_encodes_to_itself_and_validates() {
 
 #[test]
 fn an_unknown_type_or_version_is_named() {
-    for (event_type, version) in [("task.danced", 1), ("ghost.seen", 1), ("plain", 1), ("task.queued", 2)] {
+    for (event_type, version) in
+        [("task.danced", 1), ("ghost.seen", 1), ("plain", 1), ("task.queued", 99), ("task.queued", 0)]
+    {
         let error = codec::decode(event_type, version, "{}").unwrap_err().to_string();
         assert!(error.contains(event_type), "{error}");
     }

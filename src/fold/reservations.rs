@@ -165,7 +165,8 @@ pub fn changes(envelope: &Envelope) -> Vec<Change> {
             | IssueEvent::Commented(_),
         )
         | Event::Daemon(_)
-        | Event::Directory(_) => Vec::new(),
+        | Event::Directory(_)
+        | Event::Unknown(_) => Vec::new(),
     }
 }
 

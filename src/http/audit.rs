@@ -21,6 +21,7 @@ use crate::kernel::text;
 use crate::readmodel::activity::{self, Called};
 use crate::readmodel::audit_trail::{self, Found, IGNORED, Outcome, Place, Stretch, Target, Types, Wanted};
 use crate::readmodel::query;
+use crate::store::raw::Reading;
 use crate::store::read;
 use crate::wire::audit::{AuditEntry, AuditPage, Reached, Reason};
 
@@ -164,18 +165,21 @@ async fn target(app: &App, workspace: WorkspaceId, asked: &str) -> Result<Target
         Family::Task => StreamKey::new(family, tasks::named(app, workspace, reference).await?.0),
         Family::Issue => StreamKey::new(family, issues::named(app, workspace, reference).await?.0),
         Family::Daemon => StreamKey::new(family, StreamId::of_daemon(workspace, reference).0),
-        Family::Operation | Family::Workspace | Family::Project | Family::Agent | Family::Directory => {
-            StreamKey::new(family, id::<uuid::Uuid>(reference, "target")?)
-        }
+        Family::Operation
+        | Family::Workspace
+        | Family::Project
+        | Family::Agent
+        | Family::Directory
+        | Family::Unknown => StreamKey::new(family, id::<uuid::Uuid>(reference, "target")?),
     };
     // Whatever has been deleted has a history too.
-    let first = read::stream(&app.store, key).await?.into_iter().next();
-    let own = |event: &Envelope| event.workspace == workspace || family == Family::Operation;
+    let first = read::stream_readings(&app.store, key).await?.into_iter().next();
+    let own = |event: &Reading| event.workspace() == workspace || family == Family::Operation;
     if !first.as_ref().is_some_and(own) {
         return Err(ApiError::unknown(family.name(), text::head(reference, NAMED_BYTES)));
     }
     Ok(match family {
-        Family::Operation | Family::Workspace => Target::Stream(key),
+        Family::Operation | Family::Workspace | Family::Unknown => Target::Stream(key),
         Family::Daemon => Target::Daemon(reference.to_owned(), key),
         Family::Task | Family::Issue | Family::Project | Family::Agent | Family::Directory => {
             Target::About(key)
@@ -339,7 +343,7 @@ async fn worded(
     for one in found {
         match one {
             // One that can't be read is told by its row: it takes no page with it.
-            Found::Event(event) => events.extend(event.decode().ok()),
+            Found::Event(event) => events.extend(event.read().ok()),
             Found::Refused(refused) => about.extend(refused.about.iter().copied()),
         }
     }

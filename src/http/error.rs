@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::app::AppError;
 use crate::app::writer::check::EventRefusal;
+use crate::domain::codec::CodecError;
 use crate::domain::{Refusal, RefusalKind};
 use crate::kernel::error_chain::Chain;
 use crate::kernel::limits::Millis;
@@ -108,6 +109,12 @@ pub enum ApiError {
     /// The store failed.
     #[error("store failed")]
     Store(#[from] StoreError),
+    /// A read model that doesn't stand still has nothing to pass over.
+    #[error("read model {name} doesn't stand still")]
+    NotStopped {
+        /// Its name.
+        name: String,
+    },
     /// A stream can't be folded: the log is corrupt there, or a newer build wrote it.
     #[error("a stream can't be folded")]
     Unfoldable {
@@ -139,6 +146,26 @@ impl ApiError {
             Self::Read(error) => error.is_damage(),
             Self::Store(error) => error.is_damage(),
             _ => false,
+        }
+    }
+
+    /// The event of a newer build that is in the way, where that is what is wrong: position, type, version.
+    fn newer(&self) -> Option<(i64, &str, i16)> {
+        let error: &StoreError = match self {
+            Self::App(AppError::Store(error)) => error,
+            Self::App(AppError::ReadModel(error)) => match error.as_ref() {
+                ReadModelError::Store(error) => error,
+                _ => return None,
+            },
+            Self::Read(ReadModelError::Store(error)) | Self::Store(error) => error,
+            _ => return None,
+        };
+        match error {
+            StoreError::Undecodable {
+                position,
+                source: CodecError::Unknown { event_type, schema_version },
+            } => Some((*position, event_type, *schema_version)),
+            _ => None,
         }
     }
 
@@ -247,6 +274,16 @@ fn damaged() -> Shown {
     )
 }
 
+/// Not damage, but as little to be decided by: a newer build wrote something there.
+fn newer((position, event_type, version): (i64, &str, i16)) -> Shown {
+    let sentence = format!(
+        "a newer version of the program wrote an event that this needs: {event_type}, version {version}, at position \
+         {position}"
+    );
+    let next_step = "Start the newest build on this server; what happened is in the history.";
+    Shown::new(StatusCode::INTERNAL_SERVER_ERROR, "log_damaged", sentence, next_step)
+}
+
 fn behind(at: i64, wanted: i64) -> Shown {
     Shown::new(
         StatusCode::SERVICE_UNAVAILABLE,
@@ -260,6 +297,22 @@ fn behind(at: i64, wanted: i64) -> Shown {
 
 fn store(error: &StoreError) -> Shown {
     if error.is_outage() { outage(error) } else { internal() }
+}
+
+/// Why a rebuild can't be done now, and what helps.
+const fn rebuild(error: &ReadModelError) -> Option<(&'static str, &'static str)> {
+    match error {
+        ReadModelError::Rebuilding { .. } => {
+            Some(("rebuild_running", "See how far it is: `multica projections list`."))
+        }
+        ReadModelError::TableInUse { .. } => {
+            Some(("table_in_use", "Try again in a minute, or end the transaction that reads it."))
+        }
+        ReadModelError::Replaced { .. } | ReadModelError::NotInstalled { .. } => {
+            Some(("another_build", "Ask a server of the newer build."))
+        }
+        _ => None,
+    }
 }
 
 fn app(error: &AppError) -> Shown {
@@ -325,7 +378,7 @@ fn unknown(kind: &'static str, reference: &str, near: &str) -> Shown {
 /// The whole table: error → status, code, sentence, next step.
 fn shown(error: &ApiError) -> Shown {
     match error {
-        damage if damage.is_damage() => damaged(),
+        damage if damage.is_damage() => damage.newer().map_or_else(damaged, newer),
         ApiError::Refused(refusal) => refused(refusal),
         ApiError::Unauthenticated => Shown::new(
             StatusCode::UNAUTHORIZED,
@@ -402,7 +455,17 @@ fn shown(error: &ApiError) -> Shown {
         ApiError::Behind { at, wanted } => behind(*at, *wanted),
         ApiError::Read(ReadModelError::Behind { checkpoint, wanted, .. }) => behind(*checkpoint, *wanted),
         ApiError::App(error) => app(error),
+        ApiError::NotStopped { .. } => Shown::new(
+            StatusCode::CONFLICT,
+            "not_stopped",
+            error.to_string(),
+            "See how the read models stand: `multica projections list`.",
+        ),
         ApiError::Read(ReadModelError::Store(error)) | ApiError::Store(error) => store(error),
+        ApiError::Read(error) if rebuild(error).is_some() => rebuild(error)
+            .map_or_else(internal, |(code, next_step)| {
+                Shown::new(StatusCode::CONFLICT, code, error.to_string(), next_step)
+            }),
         ApiError::Read(_) | ApiError::Unfoldable { .. } | ApiError::Encode(_) | ApiError::Panic => internal(),
     }
 }

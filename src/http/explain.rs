@@ -129,7 +129,7 @@ fn damaged(what: &&'static str) -> api::Cause {
 async fn machine_is_damaged(app: &App, workspace: WorkspaceId, task: &Task) -> Result<bool, ApiError> {
     let stream = StreamKey::new(Family::Daemon, StreamId::of_daemon(workspace, &task.facts.daemon).0);
     let readings = read::stream_readings(&app.store, stream).await?;
-    Ok(readings.iter().any(|reading| matches!(reading, Reading::Damaged(_))))
+    Ok(!readings.iter().all(Reading::is_known))
 }
 
 fn cause(cause: Cause) -> api::Cause {

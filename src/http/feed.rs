@@ -22,10 +22,9 @@ use super::App;
 use super::auth::Identity;
 use super::body::Query;
 use super::error::ApiError;
-use super::objects;
 use super::routes::{id, one_of, tasks};
 use crate::app::writer::check::Schemas;
-use crate::domain::{Family, StreamKey, agent, directory, project};
+use crate::domain::{Family, StreamKey, agent, directory, project, task};
 use crate::kernel::error_chain::Chain;
 use crate::kernel::ids::WorkspaceId;
 use crate::readmodel::activity;
@@ -64,9 +63,11 @@ impl Asked {
         let kind = given(&self.kind);
         kind.as_deref().map(known_type).transpose()?;
         let task = match given(&self.task) {
-            Some(task) => {
-                let id = tasks::named(app, workspace, &task).await?;
-                Some(objects::task::task(app, workspace, id).await?.state.id.to_string())
+            Some(name) => {
+                let id = tasks::named(app, workspace, &name).await?;
+                // Its history goes on, also where this build can't fold it.
+                there(app, workspace, "task", &name, task::evolve::stream(id)).await?;
+                Some(id.to_string())
             }
             None => None,
         };

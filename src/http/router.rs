@@ -9,8 +9,8 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use super::error::ApiError;
 use super::routes::{
-    agents, audit, bundle, daemon, directories, issues, projects, sign_in, stranded, tasks, verify, what_if,
-    workspaces,
+    agents, audit, bundle, daemon, directories, issues, metrics, projections, projects, sign_in, stranded,
+    tasks, verify, what_if, workspaces,
 };
 use super::{App, as_of, feed, hosts, left_out, limits, pages, position, routes};
 use crate::kernel::limits::Millis;
@@ -52,6 +52,8 @@ fn slow() -> Router<App> {
     Router::new()
         .route("/api/seals", post(verify::record))
         .route("/api/verify", post(verify::verify))
+        .route("/api/projections/{id}/rebuild", post(projections::rebuild))
+        .route("/api/projections/{id}/verify", post(projections::verify))
         .route("/api/what-if", get(what_if::list))
         .method_not_allowed_fallback(|| async { ApiError::MethodNotAllowed.into_response() })
 }
@@ -67,6 +69,9 @@ fn people() -> Router<App> {
         .route("/api/tokens/{id}", delete(workspaces::revoke_token))
         .route("/api/sign-in-links", post(sign_in::link))
         .route("/api/seal", get(verify::seal))
+        .route("/api/metrics", get(metrics::metrics))
+        .route("/api/projections", get(projections::list))
+        .route("/api/projections/{id}/skip", post(projections::skip))
         .route("/sign-in", get(sign_in::page).post(sign_in::sign_in))
         .route("/sign-out", post(sign_in::sign_out))
 }

@@ -156,6 +156,13 @@ pub struct Limits {
     pub lease: Millis,
     /// Events that a follower folds in one transaction.
     pub follower_page: i64,
+    /// Events that a rebuild folds in one transaction: larger pages need fewer round trips, and memory for their rows.
+    pub rebuild_page: i64,
+    /// A rebuild takes the place of its read model once so few events are missing: they are folded while appends
+    /// wait.
+    pub rebuild_lag: i64,
+    /// Between two looks at how far a rebuild is.
+    pub progress_look: Millis,
     /// Streams that the writer keeps in memory.
     pub cached_streams: usize,
     /// Results of commands that the writer keeps in memory.
@@ -200,6 +207,8 @@ pub struct Limits {
     pub verified_seals: usize,
     /// Sentences that the event of a verification keeps; the answer has all, the event their number.
     pub verified_findings: usize,
+    /// Rows of one read model that a comparison with the log names; of more it says that there are.
+    pub compared_rows: usize,
     /// Largest request body, bytes.
     pub body_bytes: usize,
     /// Deepest nesting of a request's JSON: what keeps it or passes it on wraps it a few times more, and every
@@ -335,6 +344,9 @@ impl Default for Limits {
             moment_bytes: 80,
             lease: seconds(10),
             follower_page: 1_000,
+            rebuild_page: 2_000,
+            rebuild_lag: 200,
+            progress_look: Millis(250),
             cached_streams: 4_096,
             cached_results: 16_384,
             server_stop: seconds(5),
@@ -357,6 +369,7 @@ impl Default for Limits {
             seals_bytes: 64 * 1_024 * 1_024,
             verified_seals: 10_000,
             verified_findings: 50,
+            compared_rows: 1_000,
             body_bytes: 2 * 1_024 * 1_024,
             json_depth: 64,
             content_bytes: 1_024 * 1_024,

@@ -160,8 +160,9 @@ impl Called {
         further: &[StreamKey],
     ) -> Result<Self, ReadModelError> {
         let mut names = Self::default();
+        let streams = events.iter().map(|event| event.stream).chain(further.iter().copied());
         let mut tasks: BTreeSet<TaskId> =
-            further.iter().filter(|key| key.family == Family::Task).map(|key| TaskId(key.id)).collect();
+            streams.filter(|key| key.family == Family::Task).map(|key| TaskId(key.id)).collect();
         for event in events {
             tasks.extend(tasks_of(event));
         }

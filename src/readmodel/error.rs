@@ -61,6 +61,24 @@ pub enum ReadModelError {
         /// The name.
         name: String,
     },
+    /// It is being rebuilt by somebody.
+    #[error("read model {name} is being rebuilt already")]
+    Rebuilding {
+        /// The name.
+        name: String,
+    },
+    /// The table of before its last rebuild can't be dropped yet.
+    #[error("the former table of read model {name} is still being read")]
+    TableInUse {
+        /// The name.
+        name: String,
+    },
+    /// Another build's read models were installed meanwhile.
+    #[error("another build of the program has installed its own {name} meanwhile")]
+    Replaced {
+        /// The name.
+        name: String,
+    },
     /// It hasn't come as far as the reader needs, in time.
     #[error("read model {name} stands at {checkpoint}, {wanted} was asked for")]
     Behind {

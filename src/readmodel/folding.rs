@@ -1,4 +1,4 @@
-//! Folds events into rows held in memory: for a rebuild and for a follower's page.
+//! Folds a page's events into the rows that they touch, held in memory.
 
 use std::collections::BTreeMap;
 
@@ -23,21 +23,14 @@ impl Changes {
     }
 }
 
-/// A read model's rows in memory, with what changed since the last take.
+/// Rows of a read model in memory, with what changed since the last take.
 pub struct Folding<'a> {
     model: &'a dyn ReadModel,
     rows: Rows,
     changed: Changes,
-    /// In a rebuild what isn't in memory isn't at all.
-    whole: bool,
 }
 
 impl<'a> Folding<'a> {
-    /// Starts from nothing: every row there is will be in memory.
-    pub fn from_nothing(model: &'a dyn ReadModel) -> Self {
-        Self { model, rows: Rows::new(Value::Null), changed: Changes::of(model), whole: true }
-    }
-
     /// Starts from rows of the table: for the keys asked for and these rows found.
     pub fn from_rows(model: &'a dyn ReadModel, keys: Vec<String>, found: Vec<StoredRow>) -> Self {
         let mut rows = Rows::new(Value::Null);
@@ -47,21 +40,13 @@ impl<'a> Folding<'a> {
         for stored in found {
             rows.load(stored.key, Some(stored.row));
         }
-        Self { model, rows, changed: Changes::of(model), whole: false }
+        Self { model, rows, changed: Changes::of(model) }
     }
 
     /// Folds one event of the log.
     pub fn feed(&mut self, event: &Envelope) -> Result<(), ReadModelError> {
-        let keys = self.model.touches(event);
-        if keys.is_empty() {
+        if self.model.touches(event).is_empty() {
             return Ok(());
-        }
-        if self.whole {
-            for key in keys {
-                if !self.rows.holds(&key) {
-                    self.rows.load(key, None);
-                }
-            }
         }
         let position = event.position.unwrap_or_default();
         let recorded_at = Value::from(event.recorded_at.map_or(0, jiff::Timestamp::as_microsecond));

@@ -2,23 +2,23 @@
 //!
 //! Invariants: one page of events, its rows and the checkpoint change in one transaction that is
 //! refused when the checkpoint isn't where the page began, so a second follower loses cleanly; an event
-//! that can't be folded stops the read model where everybody sees it, after all that came before it.
+//! that can't be folded stops the read model where everybody sees it, after all that came before it; it is
+//! tried again, later and later, for the log or the build may have been mended.
 //!
 //! Not here: what an operator's skip means for the log (`operation.event_skipped`, `app`).
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use tokio_postgres::GenericClient;
 use uuid::Uuid;
 
-use super::folding::Folding;
+use super::page::{self, Poison};
 use super::sql;
-use super::{ReadModelError, Registered, Registry, rows};
+use super::{ReadModelError, Registered, Registry, install};
 use crate::kernel::error_chain::Chain;
-use crate::store::raw::RawEvent;
-use crate::store::{LOG, Store, lease, read};
+use crate::kernel::limits::Limits;
+use crate::store::{LOG, Store, lease};
 
 /// The lease of the process that drives the followers.
 pub const LEASE: &str = "followers";
@@ -41,6 +41,26 @@ pub enum Step {
     Lost,
 }
 
+/// When those that stand still are tried again.
+#[derive(Debug, Default)]
+struct Waits(BTreeMap<&'static str, (Instant, Duration)>);
+
+impl Waits {
+    fn lets(&self, name: &'static str, now: Instant) -> bool {
+        self.0.get(name).is_none_or(|(until, _)| now >= *until)
+    }
+
+    fn note(&mut self, name: &'static str, stopped: bool, now: Instant, limits: &Limits) {
+        if !stopped {
+            self.0.remove(name);
+            return;
+        }
+        let (first, most) = (limits.damaged_retry_first.duration(), limits.damaged_retry_max.duration());
+        let wait = self.0.get(name).map_or(first, |(_, wait)| wait.saturating_mul(2)).min(most);
+        self.0.insert(name, (now + wait, wait));
+    }
+}
+
 /// Drives all followers while this process has their lease. Runs until dropped. Row histories go at a pace of
 /// their own, some events at a time: who looks at the past waits for them, and nobody else does.
 pub async fn run(store: Store, registry: Arc<Registry>, holder: Uuid) {
@@ -59,9 +79,10 @@ enum Followers {
 async fn drive(store: &Store, registry: &Registry, holder: Uuid, which: Followers) {
     let mut head = store.head();
     let limits = store.limits().clone();
+    let mut waits = Waits::default();
     loop {
         match lease::acquire(store, LEASE, holder, limits.lease.duration()).await {
-            Ok(true) => step_some(store, registry, which).await,
+            Ok(true) => step_some(store, registry, which, &mut waits).await,
             Ok(false) => {}
             Err(error) => tracing::warn!(error = %Chain(&error), "followers cannot renew their lease"),
         }
@@ -77,28 +98,36 @@ async fn drive(store: &Store, registry: &Registry, holder: Uuid, which: Follower
 
 /// Brings every follower up to the head once, as far as it can be folded.
 pub async fn step_all(store: &Store, registry: &Registry) {
-    step_each(store, registry.followers()).await;
+    for registered in registry.followers() {
+        follow(store, registered).await;
+    }
 }
 
-async fn step_some(store: &Store, registry: &Registry, which: Followers) {
+async fn step_some(store: &Store, registry: &Registry, which: Followers, waits: &mut Waits) {
     let histories = which != Followers::Others;
-    step_each(store, registry.followers().filter(|one| one.is_history() == histories)).await;
+    for registered in registry.followers().filter(|one| one.is_history() == histories) {
+        let (name, now) = (registered.model().name(), Instant::now());
+        if waits.lets(name, now) {
+            let stopped = follow(store, registered).await;
+            waits.note(name, stopped, now, store.limits());
+        }
+    }
 }
 
-async fn step_each<'a>(store: &Store, followers: impl Iterator<Item = &'a Registered>) {
-    for registered in followers {
-        loop {
-            match step(store, registered).await {
-                Ok(Step::Advanced(_)) => {}
-                Ok(Step::CaughtUp | Step::Lost | Step::Stopped { .. }) => break,
-                Err(error) => {
-                    tracing::warn!(
-                        read_model = registered.model().name(),
-                        error = %Chain(&error),
-                        "follower cannot go on, trying again"
-                    );
-                    break;
-                }
+/// Brings a follower up to the head; says whether it stands still at an event.
+async fn follow(store: &Store, registered: &Registered) -> bool {
+    loop {
+        match step(store, registered).await {
+            Ok(Step::Advanced(_)) => {}
+            Ok(Step::CaughtUp | Step::Lost) => return false,
+            Ok(Step::Stopped { .. }) => return true,
+            Err(error) => {
+                tracing::warn!(
+                    read_model = registered.model().name(),
+                    error = %Chain(&error),
+                    "follower cannot go on, trying again"
+                );
+                return false;
             }
         }
     }
@@ -113,29 +142,31 @@ pub async fn step(store: &Store, registered: &Registered) -> Result<Step, ReadMo
     let tx = client.transaction().await?;
     // Rows and checkpoint are lost together, if at all, and folded again: nobody waits for the disk.
     tx.batch_execute(include_str!("sql/not_durable.sql")).await?;
-    let name = registered.model().name();
-    let version = i32::try_from(registered.model().version()).unwrap_or(i32::MAX);
+    let (name, version) = (registered.model().name(), install::version(registered));
     let row = tx
         .query_opt(sql::READ_PROJECTION, &[&LOG, &name, &version])
         .await?
         .ok_or_else(|| ReadModelError::NotInstalled { name: name.to_owned() })?;
-    if row.try_get::<_, &str>("state")? == "stopped" {
-        return Ok(Step::Stopped {
-            position: row.try_get("stopped_at")?,
-            reason: row.try_get("stop_reason")?,
-        });
-    }
+    let table: String = row.try_get("table_name")?;
+    let stood: Option<i64> = match row.try_get("state")? {
+        "stopped" => row.try_get("stopped_at")?,
+        _ => None,
+    };
     let checkpoint: i64 = row.try_get("checkpoint")?;
-    let page = fold_page(&*tx, registered, checkpoint, store.limits().follower_page).await?;
+    let limit = store.limits().follower_page;
+    let page = page::fold(&*tx, registered, &table, checkpoint, limit, Poison::Stops).await?;
     let reached = page.reached.unwrap_or(checkpoint);
     let (stopped_at, reason) = page.poison.clone().unzip();
-    if reached == checkpoint && stopped_at.is_none() {
-        return Ok(Step::CaughtUp);
+    if reached == checkpoint && stopped_at == stood {
+        return Ok(match page.poison {
+            Some((position, reason)) => Step::Stopped { position, reason },
+            None => Step::CaughtUp,
+        });
     }
     let moved = tx
         .execute(
             include_str!("sql/advance.sql"),
-            &[&LOG, &name, &version, &checkpoint, &reached, &stopped_at, &reason],
+            &[&LOG, &name, &version, &table, &checkpoint, &reached, &stopped_at, &reason],
         )
         .await?;
     if moved == 0 {
@@ -151,60 +182,14 @@ pub async fn step(store: &Store, registered: &Registered) -> Result<Step, ReadMo
     })
 }
 
-/// Passes over the event at which a follower stopped; it counts as degraded until it is rebuilt.
-/// Returns the position passed over, none when it wasn't stopped.
+/// Passes over the event at which a follower stands still; it counts as degraded until it is rebuilt.
+/// Says whether it stood there.
 ///
 /// # Errors
 /// [`ReadModelError::Store`].
-pub async fn skip(store: &Store, registered: &Registered) -> Result<Option<i64>, ReadModelError> {
-    let version = i32::try_from(registered.model().version()).unwrap_or(i32::MAX);
+pub async fn skip(store: &Store, registered: &Registered, position: i64) -> Result<bool, ReadModelError> {
+    let (name, version) = (registered.model().name(), install::version(registered));
     let client = store.client().await?;
-    let row =
-        client.query_opt(include_str!("sql/skip.sql"), &[&LOG, &registered.model().name(), &version]).await?;
-    row.map(|row| row.try_get(0).map_err(Into::into)).transpose()
-}
-
-/// What folding one page came to.
-#[derive(Debug, Default)]
-pub(super) struct Page {
-    /// The last position folded; none when there was nothing.
-    pub reached: Option<i64>,
-    /// The position of an event that can't be folded, and why.
-    pub poison: Option<(i64, String)>,
-}
-
-/// Folds up to `limit` events after a position into the table, in the caller's transaction.
-pub(super) async fn fold_page(
-    client: &impl GenericClient,
-    registered: &Registered,
-    after: i64,
-    limit: i64,
-) -> Result<Page, ReadModelError> {
-    let events = read::range_in(client, after, limit).await?;
-    let mut page = Page::default();
-    let mut decoded = Vec::with_capacity(events.len());
-    for event in &events {
-        match RawEvent::decode(event) {
-            Ok(envelope) => decoded.push(envelope),
-            Err(error) => {
-                page.poison = Some((event.seq, Chain(&error).to_string()));
-                break;
-            }
-        }
-    }
-    let model = registered.model();
-    let keys: BTreeSet<String> = decoded.iter().flat_map(|event| model.touches(event)).collect();
-    let keys: Vec<String> = keys.into_iter().collect();
-    let found = if keys.is_empty() { Vec::new() } else { rows::load(client, registered, &keys).await? };
-    let mut folding = Folding::from_rows(model, keys, found);
-    for event in &decoded {
-        let position = event.position.unwrap_or_default();
-        if let Err(error) = folding.feed(event) {
-            page.poison = Some((position, Chain(&error).to_string()));
-            break;
-        }
-        page.reached = Some(position);
-    }
-    rows::write(client, registered, &folding.take()).await?;
-    Ok(page)
+    let row = client.query_opt(include_str!("sql/skip.sql"), &[&LOG, &name, &version, &position]).await?;
+    Ok(row.is_some())
 }

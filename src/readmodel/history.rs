@@ -34,7 +34,6 @@ pub fn made_from(base: &str, of_base: &Sql) -> Result<Sql, ReadModelError> {
     Ok(Sql {
         schema: format!("{table});\n{indexes}"),
         upsert: include_str!("sql/history_upsert.sql").to_owned(),
-        reset: of_base.reset.clone(),
     })
 }
 
@@ -49,17 +48,21 @@ fn at(table: &str, position: i64) -> String {
     format!("(select * from {table} where int8range(\"position\", to_position) @> {position}::bigint)")
 }
 
-/// Every version, with when it counted in its key, as what stands after `from`: for comparing whole tables.
-pub(super) fn spans(table: &str) -> String {
-    format!(
-        "(select key || '@' || \"position\" || '-' || coalesce(to_position::text, '') as key, workspace_id, \
-         \"position\", recorded_at, \"row\" from {table})"
-    )
-}
-
-/// The same key for a version in memory.
-pub(super) fn span(key: &str, position: i64, to_position: Option<i64>) -> String {
-    format!("{key}@{position}-{}", to_position.map(|to| to.to_string()).unwrap_or_default())
+/// Lets nobody else write versions into a table that is being built until the transaction ends: taken before
+/// anything is read of it. A table that keeps one row for each key needs no such lock. Followers take none: it
+/// would keep vacuum away from the live table.
+///
+/// # Errors
+/// [`ReadModelError::Store`].
+pub(super) async fn lock(
+    tx: &tokio_postgres::Transaction<'_>,
+    registered: &Registered,
+    table: &str,
+) -> Result<(), ReadModelError> {
+    if registered.is_history() {
+        tx.batch_execute(&include_str!("sql/history_lock.sql").replace("{table}", table)).await?;
+    }
+    Ok(())
 }
 
 /// What a read model answers from, as of a position, in the snapshot of a transaction.

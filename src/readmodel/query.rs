@@ -32,8 +32,37 @@ pub struct Standing {
     pub stopped_at: Option<i64>,
     /// Why it stopped.
     pub stop_reason: Option<String>,
-    /// Whether an event was passed over.
+    /// Whether an event was passed over: the first is `stopped_at`, unless another one stopped it since.
     pub degraded: bool,
+    /// The log's head.
+    pub head: i64,
+    /// A rebuild beside it.
+    pub rebuild: Option<RebuildStanding>,
+}
+
+/// How far a rebuild is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RebuildStanding {
+    /// `building`, `catching_up` or `swapped`.
+    pub state: String,
+    /// The last position that its rows show.
+    pub checkpoint: i64,
+    /// The head when it began.
+    pub target: i64,
+}
+
+impl Standing {
+    /// What is wrong with one that answers: a sentence, none when nothing is.
+    #[must_use]
+    pub fn fault(&self) -> Option<String> {
+        let at = self.stopped_at.map(|at| format!(" at position {at}")).unwrap_or_default();
+        let why = self.stop_reason.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
+        match (self.state.as_str(), self.degraded) {
+            ("stopped", _) => Some(format!("read model {} stands still at an event{at}{why}", self.name)),
+            ("active", true) => Some(format!("read model {} has passed over an event{at}{why}", self.name)),
+            _ => None,
+        }
+    }
 }
 
 /// Rows by key; one that isn't there is missing in the answer.
@@ -190,6 +219,15 @@ pub async fn standings(store: &Store) -> Result<Vec<Standing>, ReadModelError> {
                 stopped_at: row.try_get("stopped_at")?,
                 stop_reason: row.try_get("stop_reason")?,
                 degraded: row.try_get("degraded")?,
+                head: row.try_get("head")?,
+                rebuild: match row.try_get::<_, Option<String>>("rebuild_state")? {
+                    None => None,
+                    Some(state) => Some(RebuildStanding {
+                        state,
+                        checkpoint: row.try_get("rebuild_checkpoint")?,
+                        target: row.try_get("rebuild_target")?,
+                    }),
+                },
             })
         })
         .collect()

@@ -21,8 +21,6 @@ pub struct Sql {
     /// Writes rows: `{changes}` stands for what yields key, workspace_id, position, recorded_at and row,
     /// `{base}` for what is added to each position.
     pub upsert: String,
-    /// Empties the table.
-    pub reset: String,
 }
 
 impl Sql {
@@ -32,11 +30,10 @@ impl Sql {
         Self {
             schema: include_str!("sql/schema.sql").to_owned(),
             upsert: include_str!("sql/upsert.sql").to_owned(),
-            reset: include_str!("sql/reset.sql").to_owned(),
         }
     }
 
-    /// The SQL in `projections/<name>/`; upsert and reset may be left to the contract's.
+    /// The SQL in `projections/<name>/`; the upsert may be left to the contract's.
     ///
     /// # Errors
     /// [`ReadModelError::Folder`] when the schema is missing or the version there is another.
@@ -54,7 +51,6 @@ impl Sql {
         Ok(Self {
             schema: text("schema.sql").ok_or_else(|| wrong("schema.sql", "is missing"))?,
             upsert: text("upsert.sql").unwrap_or(plain.upsert),
-            reset: text("reset.sql").unwrap_or(plain.reset),
         })
     }
 
@@ -87,7 +83,8 @@ impl Registered {
         &self.key
     }
 
-    /// Its table: `rm.<name>__v<version>`.
+    /// The table that an installation makes for it: `rm.<name>__v<version>`. A rebuild makes others; which one
+    /// answers stands in `es.projections`.
     #[must_use]
     pub fn table(&self) -> String {
         format!("rm.{}", self.key)
@@ -99,20 +96,11 @@ impl Registered {
         self.model.history_of().is_some()
     }
 
-    /// A statement that reads the rows as they are now: of a history, those that nothing has changed since.
+    /// The rows of a table of its as they are now, as what stands after `from`: of a history, those that nothing has
+    /// changed since.
     #[must_use]
-    pub fn fill_current(&self, sql: &str) -> String {
-        if self.is_history() {
-            sql.replace("{table}", &history::current(&self.table()))
-        } else {
-            self.fill(sql)
-        }
-    }
-
-    /// A statement with the table put in.
-    #[must_use]
-    pub fn fill(&self, sql: &str) -> String {
-        sql.replace("{table}", &self.table())
+    pub fn current(&self, table: &str) -> String {
+        if self.is_history() { history::current(table) } else { table.to_owned() }
     }
 
     /// Its SQL.

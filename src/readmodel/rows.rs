@@ -52,20 +52,22 @@ impl RowChange {
     }
 }
 
-/// Reads rows by key; one that isn't there is missing in the answer.
+/// Reads rows as they are now by key, from a table of the read model; one that isn't there is missing in the answer.
 ///
 /// # Errors
 /// [`ReadModelError::Store`].
 pub async fn load(
     client: &impl GenericClient,
     registered: &Registered,
+    table: &str,
     keys: &[String],
 ) -> Result<Vec<StoredRow>, ReadModelError> {
-    let sql = registered.fill_current(sql::ROWS_BY_KEY);
+    let sql = sql::ROWS_BY_KEY.replace("{table}", &registered.current(table));
     client.query(&sql, &[&keys]).await?.iter().map(from_row).collect()
 }
 
-/// [`load`] with the statement prepared once per connection: what every append does.
+/// [`load`] from the table that answers for an inline read model, with the statement prepared once per
+/// connection: what every append does.
 ///
 /// # Errors
 /// [`ReadModelError::Store`].
@@ -74,21 +76,23 @@ pub async fn load_cached(
     registered: &Registered,
     keys: &[String],
 ) -> Result<Vec<StoredRow>, ReadModelError> {
-    let sql = registered.fill(sql::ROWS_BY_KEY);
+    let sql = include_str!("sql/rows_by_function.sql").replace("{key}", registered.key());
     let statement = client.prepare_cached(&sql).await?;
     client.query(&statement, &[&keys]).await?.iter().map(from_row).collect()
 }
 
-/// Writes changes, in chunks.
+/// Writes changes into a table of the read model, in chunks.
 ///
 /// # Errors
 /// [`ReadModelError::Store`].
 pub async fn write(
     client: &impl GenericClient,
     registered: &Registered,
+    table: &str,
     changes: &[RowChange],
 ) -> Result<(), ReadModelError> {
-    let statement = sql::bare(&registered.fill(&registered.sql().upsert))
+    let statement = sql::bare(&registered.sql().upsert)
+        .replace("{table}", table)
         .replace("{changes}", &sql::bare(sql::CHANGES_ARRAYS))
         .replace("{base}", "0");
     for chunk in changes.chunks(CHUNK) {

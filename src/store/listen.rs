@@ -25,7 +25,9 @@ pub async fn run(store: Store) {
 }
 
 async fn session(store: &Store, poll: Duration, pause: Duration) -> Result<(), StoreError> {
-    let (client, mut connection) = store.config().connect(NoTls).await?;
+    let wait = store.limits().database_wait;
+    let connected = tokio::time::timeout(wait.duration(), store.config().connect(NoTls)).await;
+    let (client, mut connection) = connected.map_err(|_| StoreError::TimedOut { waited_ms: wait.0 })??;
     let (heard, mut hints) = mpsc::unbounded_channel();
     let driver = tokio::spawn(async move {
         while let Some(Ok(message)) = poll_fn(|cx| connection.poll_message(cx)).await {

@@ -26,6 +26,8 @@
 //! recorded_at are covered by the block's hash. The server computes blocks in `es.commit_batch`, this
 //! module when they are verified: `the_canonical_bytes_are_these` holds both to known values.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use jiff::Timestamp;
 use serde::Serialize;
 use serde::de::value::StrDeserializer;
@@ -35,13 +37,24 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::{Corruption, LOG, StoreError};
+use crate::domain::codec::CodecError;
 use crate::domain::codec::{self, Encoded};
-use crate::domain::{Actor, Envelope, Family, StreamKey};
+use crate::domain::upcast::{UPCASTERS, Upcaster};
+use crate::domain::{Actor, Envelope, Event, Family, StreamKey, UnknownEvent};
 use crate::kernel::digest::{sha256, sha256_plain};
 use crate::kernel::ids::{CommandId, CorrelationId, EventId, WorkspaceId};
 
 /// The format byte of block hashes.
 pub const FORMAT: u8 = 1;
+
+/// Events of newer builds that this process has met.
+static UNKNOWN: AtomicU64 = AtomicU64::new(0);
+
+/// How often this process has met an event that only a newer build can read.
+#[must_use]
+pub fn unknown_events() -> u64 {
+    UNKNOWN.load(Ordering::Relaxed)
+}
 
 /// A row of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,6 +99,24 @@ impl Reading {
         }
     }
 
+    /// The event, where it can be read.
+    #[must_use]
+    pub fn whole(self) -> Option<Envelope> {
+        match self {
+            Self::Whole(event) => Some(*event),
+            Self::Damaged(_) => None,
+        }
+    }
+
+    /// Whether whoever decides by its stream can: a damaged one and one of a newer build are in the way.
+    #[must_use]
+    pub const fn is_known(&self) -> bool {
+        match self {
+            Self::Whole(event) => !matches!(event.event, Event::Unknown(_)),
+            Self::Damaged(_) => false,
+        }
+    }
+
     /// Whose it is.
     #[must_use]
     pub const fn workspace(&self) -> WorkspaceId {
@@ -104,7 +135,7 @@ impl From<Envelope> for Reading {
 
 impl From<RawEvent> for Reading {
     fn from(row: RawEvent) -> Self {
-        row.decode().map_or_else(|_| Self::Damaged(Box::new(row)), Self::from)
+        row.read().map_or_else(|_| Self::Damaged(Box::new(row)), Self::from)
     }
 }
 
@@ -167,11 +198,50 @@ impl RawEvent {
     /// [`StoreError::Undecodable`] for an event of a newer build, [`StoreError::Corrupt`] for words that
     /// no build wrote.
     pub fn decode(&self) -> Result<Envelope, StoreError> {
+        self.decode_by(UPCASTERS)
+    }
+
+    /// [`Self::decode`] by a registry of upcasters.
+    ///
+    /// # Errors
+    /// As [`Self::decode`].
+    pub fn decode_by(&self, upcasters: &[Upcaster]) -> Result<Envelope, StoreError> {
         let position = self.seq;
-        let event = codec::decode(&self.event_type, self.schema_version, &self.data)
+        let event = codec::decode_by(upcasters, &self.event_type, self.schema_version, &self.data)
             .map_err(|source| StoreError::Undecodable { position, source })?;
-        let strange = |column, value: &str| Corruption::Word { position, column, value: value.to_owned() };
-        let family = Family::from_name(&self.family).ok_or_else(|| strange("family", &self.family))?;
+        let family = Family::from_name(&self.family).ok_or_else(|| self.strange("family", &self.family))?;
+        self.envelope(family, event)
+    }
+
+    /// [`Self::decode`] for those who only look on (folds, feeds): what a newer build wrote is
+    /// [`Event::Unknown`], and counted. Whoever decides needs to know every event of a stream: not for them.
+    ///
+    /// # Errors
+    /// [`StoreError::Undecodable`] for a payload that isn't one, [`StoreError::Corrupt`] for words that no
+    /// build wrote.
+    pub fn read(&self) -> Result<Envelope, StoreError> {
+        match self.decode() {
+            Err(StoreError::Undecodable { source: CodecError::Unknown { .. }, .. }) => {}
+            decoded => return decoded,
+        }
+        let of_its_family = self.event_type.split_once('.').is_some_and(|(family, _)| family == self.family);
+        let family = match Family::from_name(&self.family) {
+            Some(family) if of_its_family => family,
+            None if of_its_family => Family::Unknown,
+            _ => return Err(self.strange("event_type", &self.event_type).into()),
+        };
+        UNKNOWN.fetch_add(1, Ordering::Relaxed);
+        let (event_type, schema_version) = (self.event_type.clone(), self.schema_version);
+        self.envelope(family, Event::Unknown(UnknownEvent { family, event_type, schema_version }))
+    }
+
+    fn strange(&self, column: &'static str, value: &str) -> Corruption {
+        Corruption::Word { position: self.seq, column, value: value.to_owned() }
+    }
+
+    fn envelope(&self, family: Family, event: Event) -> Result<Envelope, StoreError> {
+        let position = self.seq;
+        let strange = |column, value: &str| self.strange(column, value);
         Ok(Envelope {
             position: Some(position),
             workspace: WorkspaceId(self.workspace),

@@ -84,7 +84,7 @@ pub async fn block(store: &Store, position: i64) -> Result<Option<Vec<u8>>, Stor
 /// # Errors
 /// [`Corruption::Hole`]; [`StoreError::Undecodable`].
 pub async fn range(store: &Store, after: i64, limit: i64) -> Result<Vec<Envelope>, StoreError> {
-    range_rows(store, after, limit).await?.iter().map(RawEvent::decode).collect()
+    range_rows(store, after, limit).await?.iter().map(RawEvent::read).collect()
 }
 
 /// [`range`], with what is left of those that can't be read: for readers that tell what there is.

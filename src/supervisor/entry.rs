@@ -1,6 +1,6 @@
 //! The hidden subcommand: reads the charge, runs or recovers, says by its exit code what is not in the spool.
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::process::ExitCode;
 
 use tokio::signal::unix::{SignalKind, signal};
@@ -36,7 +36,7 @@ pub async fn main(recover: bool) -> ExitCode {
         Ok(Ended::Later) => ExitCode::from(RETRY_LATER),
         Err(error) => {
             // Standard error is a file that the daemon keeps for this run.
-            anstream::eprintln!("{}", Chain(&error));
+            drop(writeln!(std::io::stderr(), "{}", Chain(&error)));
             match error {
                 RunError::EnvRoot(EnvRootError::Io { .. }) => ExitCode::FAILURE,
                 RunError::EnvRoot(_) => ExitCode::from(ENV_ROOT_TAKEN),

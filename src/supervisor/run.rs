@@ -1,6 +1,7 @@
 //! One run from its claim of the env root to its end.
 
 use std::fs::File;
+use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -309,7 +310,7 @@ impl Run {
     pub fn restore(&mut self) -> Result<(), RunError> {
         let journal = self.journal.restore()?;
         if self.spool.restore()? || journal {
-            anstream::eprintln!("the run's files were damaged while it ran, and are restored");
+            drop(writeln!(std::io::stderr(), "the run's files were damaged while it ran, and are restored"));
         }
         Ok(())
     }

@@ -4,7 +4,7 @@
 //! that name that is somebody else's is neither used nor removed.
 
 use std::fs::{self, DirBuilder};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -56,7 +56,7 @@ pub(super) fn remove(charge: &Charge) {
     }
     let path = path(charge);
     if let Err(error) = fs::remove_dir_all(&path) {
-        anstream::eprintln!("can't remove {}: {error}", path.display());
+        drop(writeln!(io::stderr(), "can't remove {}: {error}", path.display()));
     }
 }
 

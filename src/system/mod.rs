@@ -8,6 +8,7 @@
 pub mod demo_place;
 pub mod file_error;
 pub mod log;
+mod record;
 pub mod up;
 
 use std::fs::{DirBuilder, OpenOptions};
@@ -25,23 +26,21 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use self::record::{record_passed_over, record_start, submit};
 use crate::app::AppError;
-use crate::app::decision::{Committed, Decision, Submission};
-use crate::app::operation_write::OperationWrite;
 use crate::app::policy::Policies;
 use crate::app::seals::Seals;
 use crate::app::set_aside::SetAside;
 use crate::app::workspace_write::WorkspaceWrite;
 use crate::app::writer::check::{BadSchema, Schemas};
 use crate::app::writer::{Writer, WriterParts};
-use crate::domain::operation::{NOWHERE, OperationCommand, Started};
+use crate::domain::NewContent;
 use crate::domain::workspace::{MemberAdded, Role, TokenHolder, WorkspaceCommand};
-use crate::domain::{Actor, ActorKind, NewContent, Via};
 use crate::fold;
 use crate::http::hosts::Hosts;
 use crate::http::token::{self, InstanceKey};
 use crate::http::{self, App, Parts};
-use crate::kernel::ids::{CommandId, ContentId, CorrelationId, EventId, TokenId, UserId, WorkspaceId};
+use crate::kernel::ids::{ContentId, TokenId, UserId, WorkspaceId};
 use crate::kernel::limits::Limits;
 use crate::kernel::world::World;
 use crate::process::safe_file;
@@ -259,6 +258,7 @@ impl Server {
         };
         let app = App::new(store, parts);
         record_start(&app).await?;
+        record_passed_over(&app).await?;
         let background = loops(&app);
         tracing::info!(%address, "the server is ready");
         Ok(Self { app, listener, address, background })
@@ -302,38 +302,6 @@ fn loops(app: &App) -> JoinSet<()> {
     loops.spawn(policies.run(app.world.uuid_v7(), app.shutdown.clone()));
     loops.spawn(app.seals.clone().run(app.world.uuid_v7(), app.shutdown.clone()));
     loops
-}
-
-async fn submit(
-    app: &App,
-    kind: &'static str,
-    workspace: WorkspaceId,
-    decision: impl Decision,
-) -> Result<Committed, AppError> {
-    let id = app.world.uuid_v7();
-    app.writer
-        .submit(Submission {
-            command_id: CommandId(id),
-            event_seed: EventId(app.world.uuid_v7()),
-            kind,
-            workspace,
-            fingerprint: [0; 16],
-            actor: Actor { kind: ActorKind::System, id: "up".to_owned(), via: Via::Up },
-            correlation: CorrelationId(id),
-            causation: None,
-            occurred_at: app.world.now(),
-            decision: Box::new(decision),
-        })
-        .await
-}
-
-async fn record_start(app: &App) -> Result<(), AppError> {
-    let command = OperationCommand::Start(Started {
-        version: VERSION.to_owned(),
-        instance_key_id: app.key.id().to_owned(),
-    });
-    submit(app, "operation.start", NOWHERE, OperationWrite { workspace: NOWHERE, command }).await?;
-    Ok(())
 }
 
 /// The installation's first workspace, and a token that works there.

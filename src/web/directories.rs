@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::layout::{moment, page as whole};
+use super::layout::{dated, page as whole};
 use super::view::{DirectoryCard, Frame, Occupant};
 
 /// One card for each directory.
@@ -45,6 +45,6 @@ fn card(directory: &DirectoryCard) -> Markup {
 fn occupant(occupant: &Occupant) -> Markup {
     html! {
         a href={ "/tasks/" (occupant.task) } { (occupant.name) }
-        span.muted { " " (occupant.agent) " since " (moment(occupant.since)) }
+        span.muted { " " (occupant.agent) " since " (dated(occupant.since)) }
     }
 }

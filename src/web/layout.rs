@@ -45,6 +45,14 @@ pub fn page(frame: &Frame, here: &str, title: &str, script: &str, body: &Markup)
                         "As of position " (frame.position) ", " (whole(time)) ". " a href="?" { "Show what is now" }
                     }
                 }
+                @if !frame.faults.is_empty() {
+                    div.faults role="alert" {
+                        @for fault in &frame.faults {
+                            p { "What is shown may lack something: " (fault) "." }
+                        }
+                        p.muted { "An admin sees more with " code { "multica doctor" } "." }
+                    }
+                }
                 main #main {
                     @if frame.left_out > 0 {
                         p.notice role="status" {
@@ -75,7 +83,7 @@ fn whole(at: Timestamp) -> String {
 
 fn left_out(things: usize) -> String {
     let what = if things == 1 { "One thing is".to_owned() } else { format!("{things} things are") };
-    format!("{what} missing here: the log is damaged there. ")
+    format!("{what} missing here: the log can't be read there. ")
 }
 
 /// A page without a session: sign-in and errors.
@@ -132,6 +140,15 @@ pub fn moment(at: Option<Timestamp>) -> Markup {
     let Some(at) = at else { return html! { span.muted { "–" } } };
     let whole = at.to_string();
     let short = at.to_zoned(TimeZone::UTC).strftime("%H:%M:%S").to_string();
+    html! { time datetime=(whole) title=(whole) { (short) } }
+}
+
+/// A moment that may be of another day than what stands around it.
+#[must_use]
+pub fn dated(at: Option<Timestamp>) -> Markup {
+    let Some(at) = at else { return moment(None) };
+    let whole = at.to_string();
+    let short = at.to_zoned(TimeZone::UTC).strftime("%-d %b %H:%M:%S").to_string();
     html! { time datetime=(whole) title=(whole) { (short) } }
 }
 

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::feed::rows;
-use super::layout::{moment, page as whole, pill};
+use super::layout::{dated, page as whole, pill};
 use super::view::{Explanation, Frame, MessageRow, TaskPage};
 
 /// The page of one task.
@@ -51,12 +51,12 @@ fn explanation(status: &str, explanation: &Explanation) -> Markup {
             p { strong { (explanation.sentence) } }
             @if let Some(detail) = &explanation.detail { pre.said { (detail) } }
             @for (cause, since) in &explanation.causes {
-                p { (cause) @if let Some(since) = since { span.muted { " (" (moment(Some(*since))) ")" } } }
+                p { (cause) @if let Some(since) = since { span.muted { " (" (dated(Some(*since))) ")" } } }
             }
             @if !explanation.ends_when.is_empty() {
                 p.muted {
                     "It ends when " (explanation.ends_when)
-                    @if let Some(until) = explanation.until { ", by " (moment(Some(until))) " at the latest" }
+                    @if let Some(until) = explanation.until { ", by " (dated(Some(until))) " at the latest" }
                     "."
                 }
             }

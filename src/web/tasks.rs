@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::layout::{moment, page as whole, pill};
+use super::layout::{dated, page as whole, pill};
 use super::view::{Frame, StrandedRow, TaskRow};
 
 /// Tasks that wait unusually long, those that are going on, then those that are over.
@@ -22,7 +22,7 @@ pub fn page(frame: &Frame, stranded: &[StrandedRow], active: &[TaskRow], over: &
                                     td { a href={ "/tasks/" (row.id) } { (row.name) } }
                                     td { (pill(&row.status)) }
                                     td.wide { (row.because) }
-                                    td { (moment(row.since)) }
+                                    td { (dated(row.since)) }
                                 }
                             }
                         }
@@ -58,7 +58,7 @@ fn table(rows: &[TaskRow], moment_is: &str) -> Markup {
                                 @if let Some(failure) = &row.failure { div.muted { (failure) } }
                             }
                             td { (row.agent) " " span.muted { (row.provider) } }
-                            td { (moment(row.since)) }
+                            td { (dated(row.since)) }
                         }
                     }
                 }

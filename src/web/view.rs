@@ -18,6 +18,8 @@ pub struct Frame {
     pub workspace: String,
     /// The feed's filters as a query string, for pages that follow a part of it.
     pub filters: String,
+    /// What is wrong with the installation, one sentence each.
+    pub faults: Vec<String>,
     /// Things that the page can't show because the log is damaged there.
     pub left_out: usize,
 }

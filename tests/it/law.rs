@@ -70,7 +70,6 @@ const LONGEST_FILE: usize = 600;
 
 /// What a read model's folder may leave out.
 const UPSERT: &str = include_str!("../../src/readmodel/sql/upsert.sql");
-const RESET: &str = include_str!("../../src/readmodel/sql/reset.sql");
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -326,7 +325,7 @@ fn each_read_model_has_its_folder() {
                 broken.push(format!("{} has no {file}", folder.display()));
             }
         }
-        for (own, shared) in [("upsert.sql", UPSERT), ("reset.sql", RESET)] {
+        for (own, shared) in [("upsert.sql", UPSERT)] {
             let says = |sql: &str| sql.lines().filter(|l| !l.starts_with("--")).collect::<String>();
             let text = fs::read_to_string(folder.join(own)).unwrap_or_default();
             if says(&text) == says(shared) {
@@ -381,6 +380,22 @@ fn each_test_file_is_mounted() {
         }
     }
     assert_none(&broken, "a forgotten test file");
+}
+
+/// The printing macros panic when nobody reads: a closed terminal would end what has to end in order.
+#[test]
+fn nothing_prints_by_a_macro_that_panics() {
+    let mut findings = Vec::new();
+    for path in files(&root().join("src"), "rs") {
+        let text = std::fs::read_to_string(&path).expect("a readable file");
+        for (number, line) in text.lines().enumerate() {
+            let code = line.split("//").next().unwrap_or_default();
+            if ["println!", "print!"].iter().any(|name| code.contains(name)) {
+                findings.push(format!("{}:{}", path.display(), number + 1));
+            }
+        }
+    }
+    assert_none(&findings, "use writeln! and say what becomes of an error");
 }
 
 #[test]

@@ -3,18 +3,12 @@
 use std::collections::BTreeMap;
 
 use jsonschema::Validator;
-use rust_embed::RustEmbed;
 use serde_json::Value;
 
-use crate::domain::Family;
 use crate::domain::codec::Encoded;
+use crate::domain::schema_files;
 use crate::kernel::digest;
 use crate::store::event_types::EventType;
-
-#[derive(RustEmbed)]
-#[folder = "event-schemas/"]
-#[allow_missing = true]
-struct Files;
 
 /// Why an event may not stand in the log.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -94,14 +88,11 @@ impl Schemas {
     /// [`BadSchema`].
     pub fn embedded() -> Result<Self, BadSchema> {
         let mut validators = BTreeMap::new();
-        for file in Files::iter() {
-            let Some(name) = event_of(&file) else { continue };
-            let Some(found) = Files::get(&file) else { continue };
-            let bad = |reason: String| BadSchema { file: file.to_string(), reason };
-            let schema: Value =
-                serde_json::from_slice(&found.data).map_err(|error| bad(error.to_string()))?;
+        for file in schema_files::all() {
+            let bad = |reason: String| BadSchema { file: file.path.clone(), reason };
+            let schema: Value = serde_json::from_str(&file.text).map_err(|error| bad(error.to_string()))?;
             let validator = jsonschema::validator_for(&schema).map_err(|error| bad(error.to_string()))?;
-            validators.insert(name, validator);
+            validators.insert((file.event_type, file.version), validator);
         }
         Ok(Self { validators })
     }
@@ -109,24 +100,22 @@ impl Schemas {
     /// Every event type that is built in, with its schema's digest.
     #[must_use]
     pub fn catalogue() -> Vec<EventType> {
-        let mut catalogue: Vec<EventType> = Files::iter()
-            .filter_map(|file| {
-                let (event_type, schema_version) = event_of(&file)?;
-                let sha256 = digest::sha256_plain(&Files::get(&file)?.data);
-                Some(EventType { event_type, schema_version, sha256 })
-            })
-            .collect();
-        catalogue.sort();
-        catalogue
+        let of = |file: schema_files::SchemaFile| EventType {
+            sha256: digest::sha256_plain(file.text.as_bytes()),
+            event_type: file.event_type,
+            schema_version: file.version,
+        };
+        schema_files::all().into_iter().map(of).collect()
     }
 
     /// Every schema that is built in, by event type and version.
     #[must_use]
     pub fn texts() -> BTreeMap<(String, i16), Value> {
-        Files::iter()
+        schema_files::all()
+            .into_iter()
             .filter_map(|file| {
-                let name = event_of(&file)?;
-                Some((name, serde_json::from_slice(&Files::get(&file)?.data).ok()?))
+                let schema = serde_json::from_str(&file.text).ok()?;
+                Some(((file.event_type, file.version), schema))
             })
             .collect()
     }
@@ -166,18 +155,6 @@ impl EventCheck for Schemas {
     }
 }
 
-/// `task/queued.v1.json` → (`task.queued`, 1); other files are none of ours.
-fn event_of(file: &str) -> Option<(String, i16)> {
-    let (family, name) = file.strip_suffix(".json")?.split_once('/')?;
-    Family::from_name(family)?;
-    // `task/samples/…` hold examples, not schemas.
-    if name.contains('/') {
-        return None;
-    }
-    let (event, version) = name.rsplit_once(".v")?;
-    Some((format!("{family}.{event}"), version.parse().ok()?))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -188,15 +165,15 @@ mod tests {
 
     #[test]
     fn schema_files_are_known_by_family_event_and_version() {
-        assert_eq!(event_of("task/queued.v2.json"), Some(("task.queued".to_owned(), 2)));
-        assert_eq!(event_of("manifest.json"), None);
-        assert_eq!(event_of("samples/task/queued.v1.json"), None);
+        assert_eq!(schema_files::event_of("task/queued.v2.json"), Some(("task.queued".to_owned(), 2)));
+        assert_eq!(schema_files::event_of("manifest.json"), None);
+        assert_eq!(schema_files::event_of("samples/task/queued.v1.json"), None);
     }
 
     #[test]
     fn the_catalogue_is_what_the_manifest_says() {
-        let manifest = Files::get("manifest.json").expect("a manifest");
-        let manifest: Value = serde_json::from_slice(&manifest.data).expect("JSON");
+        let manifest = schema_files::text("manifest.json").expect("a manifest");
+        let manifest: Value = serde_json::from_str(&manifest).expect("JSON");
         let events = manifest["events"].as_array().expect("events").iter();
         let said: Vec<_> = events
             .map(|e| (e["type"].clone(), e["version"].clone(), e["schema"]["sha256"].clone()))
@@ -216,5 +193,21 @@ mod tests {
         assert!(matches!(schemas.check(&event(r#"{"x":1}"#)), Err(EventRefusal::Schema { .. })));
         let other = Encoded { event_type: "project.created".to_owned(), ..event("{}") };
         assert!(matches!(schemas.check(&other), Err(EventRefusal::NoSchema { .. })));
+    }
+
+    #[test]
+    fn every_event_is_checked_against_its_newest_schema_and_a_mismatch_is_named() {
+        let schemas = Schemas::embedded().unwrap();
+        let samples = crate::domain::schemas::samples();
+        for sample in &samples {
+            let encoded = crate::domain::codec::encode(sample).unwrap();
+            assert_eq!(schemas.check(&encoded), Ok(()), "{}", encoded.event_type);
+            let mut data: Value = serde_json::from_str(&encoded.data).unwrap();
+            data["surprise"] = 1.into();
+            let refused = schemas.check(&Encoded { data: data.to_string(), ..encoded.clone() }).unwrap_err();
+            assert!(matches!(refused, EventRefusal::Schema { .. }), "{refused:?}");
+            assert!(refused.to_string().starts_with(&encoded.event_type), "{refused}");
+        }
+        assert!(samples.len() > 40, "only {} samples", samples.len());
     }
 }

@@ -13,6 +13,7 @@ use uuid::Uuid;
 use super::super::decision::{Decided, Halt, Need, Submission, View};
 use super::AppError;
 use super::check::{EventCheck, EventRefusal};
+use crate::domain::codec::CodecError;
 use crate::domain::{Envelope, Refusal, StreamKey, codec};
 use crate::fold::reservations::{Change, changes};
 use crate::kernel::ids::EventId;
@@ -328,8 +329,12 @@ fn encode(
         .iter()
         .map(|envelope| {
             let family = envelope.event.family();
-            let encoded = codec::encode(&envelope.event)
-                .map_err(|_| failed(EventRefusal::Encoding { event_type: family.name().to_owned() }))?;
+            let encoded = codec::encode(&envelope.event).map_err(|error| match error {
+                CodecError::Unknown { event_type, schema_version: version } => {
+                    failed(EventRefusal::NoSchema { event_type, version })
+                }
+                CodecError::Shape { event_type, .. } => failed(EventRefusal::Encoding { event_type }),
+            })?;
             if family != envelope.stream.family {
                 let (event_type, family) = (encoded.event_type, envelope.stream.family.name());
                 return Err(failed(EventRefusal::Family { event_type, family }));

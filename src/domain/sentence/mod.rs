@@ -117,6 +117,14 @@ pub fn render(envelope: &Envelope, names: &dyn Names) -> Sentence {
         Event::Directory(event) => {
             machine::directory(&mut writer, &actor, DirectoryId(envelope.stream.id), event)
         }
+        Event::Unknown(event) => {
+            let thing =
+                writer.thing(envelope.stream).map(|thing| format!(" with {thing}")).unwrap_or_default();
+            format!(
+                "{actor} did something{thing} that only a newer version of the program can tell ({}, version {})",
+                event.event_type, event.schema_version
+            )
+        }
     };
     Sentence { text, links: writer.links }
 }
@@ -205,7 +213,7 @@ impl Writer<'_> {
             Family::Agent => Some(self.agent(AgentId(key.id))),
             Family::Directory => Some(self.directory(DirectoryId(key.id), None)),
             Family::Daemon => self.names.machine(key.id),
-            Family::Operation | Family::Workspace => None,
+            Family::Operation | Family::Workspace | Family::Unknown => None,
         }
     }
 

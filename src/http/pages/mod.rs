@@ -26,7 +26,7 @@ use super::auth::Identity;
 use super::body::{Path, Query};
 use super::error::{ApiError, Told};
 use super::idempotency::Call;
-use super::routes::{agents, directories, issues, projects, stranded, tasks, workspaces};
+use super::routes::{agents, directories, issues, projections, projects, stranded, tasks, workspaces};
 use super::{App, feed, left_out};
 use crate::kernel::ids::{IssueId, TaskId};
 use crate::web;
@@ -125,6 +125,7 @@ async fn frame(app: &App, who: &Identity, filters: String) -> Result<Frame, ApiE
         member: facts::text(&me["name"]),
         workspace: workspace.map(|workspace| facts::text(&workspace["name"])).unwrap_or_default(),
         filters,
+        faults: projections::faults(app).await,
         left_out: 0,
     })
 }

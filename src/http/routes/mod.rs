@@ -7,6 +7,8 @@ pub mod claims;
 pub mod daemon;
 pub mod directories;
 pub mod issues;
+pub mod metrics;
+pub mod projections;
 pub mod projects;
 pub mod reports;
 pub mod sign_in;

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::domain::what_if::{Difference, Instead, Parameter, WhatIf};
-use crate::domain::{Family, Refusal, StreamKey};
+use crate::domain::{Event, Family, Refusal, StreamKey};
 use crate::http::as_of::{self, AsAsked};
 use crate::http::auth::Identity;
 use crate::http::body::Query;
@@ -53,6 +53,10 @@ pub async fn list(
         for reading in page {
             match reading {
                 Reading::Whole(event) if event.workspace == who.workspace => {
+                    // What a newer build wrote may be what a timer waited for.
+                    if let Event::Unknown(_) = event.event {
+                        left_out::note(event.stream);
+                    }
                     found.extend(what_if.take(&event));
                 }
                 Reading::Damaged(row) if row.workspace == who.workspace.0 => {

@@ -1,11 +1,5 @@
--- Passes over the event at which a follower stopped. $1: log, $2: name, $3: version. Locks: the row.
-with stopped as (
-    select stopped_at from es.projections
-    where log_id = $1 and name = $2 and version = $3 and state = 'stopped'
-    for update
-)
+-- Passes over the event at which a follower stopped. $1: log, $2: name, $3: version, $4: position. Locks: the row.
 update es.projections p
-set checkpoint = s.stopped_at, state = 'active', stopped_at = null, stop_reason = null, degraded = true
-from stopped s
-where p.log_id = $1 and p.name = $2 and p.version = $3
+set checkpoint = p.stopped_at, state = 'active', degraded = true
+where p.log_id = $1 and p.name = $2 and p.version = $3 and p.state = 'stopped' and p.stopped_at = $4
 returning p.checkpoint

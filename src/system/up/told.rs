@@ -1,5 +1,6 @@
 //! What `multica up` says to the person at the terminal.
 
+use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -14,7 +15,8 @@ use crate::wire::api::Daemon;
 
 /// Prints a line for people: standard output is for what programs read.
 pub(super) fn say(line: &str) {
-    anstream::eprintln!("{line}");
+    // A terminal that was closed takes no lines: what is under way ends in order all the same.
+    drop(writeln!(anstream::stderr(), "{line}"));
 }
 
 /// Address, sign-in link, and what to do first.
@@ -46,7 +48,7 @@ pub(super) fn show(outcome: &demo::Outcome) -> ExitCode {
     for finding in &outcome.findings {
         say(&format!("  found: {finding}"));
     }
-    anstream::println!("{}", outcome.line());
+    drop(writeln!(anstream::stdout(), "{}", outcome.line()));
     if outcome.is_as_it_should_be() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 

@@ -213,3 +213,21 @@ fn config_set_writes_a_private_file_and_show_hides_the_token() {
     let assert = multica(home.path()).args(["config", "show"]).assert().success();
     assert!(!said(&assert.get_output().stdout).contains("mul_secret"));
 }
+
+#[test]
+fn the_schema_of_an_event_is_printed_offline_and_one_that_is_none_is_named() {
+    let home = home();
+    let run = |words: &[&str]| multica(home.path()).args(words).output().expect("run");
+    let printed = run(&["events", "schema", "task.queued"]);
+    assert!(printed.status.success(), "{}", said(&printed.stderr));
+    let file = include_str!("../../../event-schemas/task/queued.v1.json");
+    assert_eq!(said(&printed.stdout).trim_end(), file.trim_end());
+    assert_eq!(said(&run(&["events", "schema", "task.queued@1"]).stdout), said(&printed.stdout));
+    let listed = said(&run(&["events", "schema"]).stdout);
+    assert!(listed.contains("task.queued") && listed.contains("operation.read_model_rebuilt"), "{listed}");
+    let none = run(&["events", "schema", "task.queued@99"]);
+    assert_eq!(none.status.code(), Some(5));
+    assert!(said(&none.stderr).contains("`task.queued@99`; its versions are 1"), "{}", said(&none.stderr));
+    let none = run(&["events", "schema", "task.danced"]);
+    assert!(said(&none.stderr).contains("no schema of `task.danced`"), "{}", said(&none.stderr));
+}

@@ -182,6 +182,13 @@ impl Served {
         (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
     }
 
+    /// What a verb prints that does its work and finds faults.
+    pub async fn cli_fails(&self, words: &[&str]) -> String {
+        let output = self.verb(words).await;
+        assert!(!output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stdout));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
     async fn verb(&self, words: &[&str]) -> std::process::Output {
         let mut command = assert_cmd::Command::cargo_bin("multica").unwrap();
         let home = tempfile::tempdir().unwrap();

@@ -12,13 +12,19 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Makes the events of a stream unreadable, or readable again.
 async fn damage(scene: &Scene, stream: &str) {
-    let sql = format!("update es.events set event_type = event_type || '_' where stream_id = '{stream}'");
+    let sql = format!(
+        "create table if not exists public.kept (seq bigint primary key, stream uuid, data text); \
+         insert into public.kept select seq, stream_id, data::text from es.events where stream_id = '{stream}'; \
+         update es.events set data = '[]' where stream_id = '{stream}'"
+    );
     scene.served.db.superuser().await.batch_execute(&sql).await.unwrap();
 }
 
 async fn mend(scene: &Scene, stream: &str) {
-    let sql =
-        format!("update es.events set event_type = rtrim(event_type, '_') where stream_id = '{stream}'");
+    let sql = format!(
+        "update es.events e set data = k.data::json from public.kept k where k.seq = e.seq and k.stream = '{stream}'; \
+         delete from public.kept where stream = '{stream}'"
+    );
     scene.served.db.superuser().await.batch_execute(&sql).await.unwrap();
 }
 

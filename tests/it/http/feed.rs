@@ -153,3 +153,64 @@ async fn the_verb_shows_the_newest_all_of_it_or_what_came_after() {
     assert_eq!(feed(&["--after", &after, "--limit", "2"]).await, all[2..4]);
     scene.finish().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_newer_build_wrote_is_named_everywhere_and_breaks_nothing() {
+    let scene = Scene::new().await;
+    let (task, _) = scene.running("One").await;
+    let superuser = scene.served.db.superuser().await;
+    // A server that starts on such a log has nothing of it in memory.
+    let sql = format!(
+        "update es.events set event_type = 'task.danced', schema_version = 7 \
+         where stream_id = '{task}' and event_type = 'task.started'"
+    );
+    assert_eq!(superuser.execute(&sql, &[]).await.unwrap(), 1);
+    let mut stream = Stream::open(&scene.served, "/api/feed?after=0", "").await;
+    let danced = loop {
+        let entry = stream.entry().await;
+        if entry.data["type"] == "task.danced" {
+            break entry.data;
+        }
+    };
+    let said = "did something with LOCA-1#1 that only a newer version of the program can tell (task.danced, version 7)";
+    assert!(danced["text"].as_str().unwrap().ends_with(said), "{danced:#}");
+    // The stream goes on.
+    let other = scene.issue("Two").await;
+    let queued = loop {
+        let entry = stream.entry().await;
+        if entry.data["type"] == "task.queued" && entry.data["stream"]["id"] == other.as_str() {
+            break entry.id;
+        }
+    };
+    assert!(queued > danced["position"].as_i64().unwrap());
+    let served = &scene.served;
+    for path in [
+        "/api/feed?after=0&limit=1000".to_owned(),
+        format!("/api/feed?after=0&limit=1000&task={task}"),
+        format!("/api/tasks/{task}/history"),
+        "/api/audit?limit=1000".to_owned(),
+        "/".to_owned(),
+    ] {
+        let told = served.get(&path).await.is(200).to_string();
+        assert!(told.contains("(task.danced, version 7)"), "{path}: {told}");
+    }
+    // Nothing is made up about the task itself, and the others are listed.
+    let listed = served.get("/api/tasks").await;
+    assert_eq!(listed.header("x-multica-left-out"), Some(format!("task/{task}").as_str()));
+    assert!(listed.is(200).to_string().contains(&other));
+    let page = served.get("/tasks").await.is(200).to_string();
+    assert!(page.contains("One thing is missing here"), "{page}");
+    let shown = served.get(&format!("/api/tasks/{task}")).await;
+    assert_eq!(shown.problem(500), "log_damaged");
+    assert!(shown.body.to_string().contains("task.danced, version 7, at position"), "{}", shown.body);
+    let shown = served.get(&format!("/tasks/{task}")).await;
+    assert!(shown.body.to_string().contains("task.danced, version 7"), "{}", shown.body);
+    let sick = served.cli_fails(&["doctor"]).await;
+    assert!(sick.contains("events of a newer version of the program"), "{sick}");
+    let mend = "update es.events set event_type = 'task.started', schema_version = 1 where event_type = 'task.danced'";
+    superuser.batch_execute(mend).await.unwrap();
+    drop(stream);
+    // What was passed by while it was unknown is there once the read models are rebuilt.
+    served.cli(&["projections", "rebuild", "--all"]).await;
+    scene.finish().await;
+}

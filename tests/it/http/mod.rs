@@ -15,6 +15,7 @@ mod life;
 mod odd_values;
 mod pairs;
 mod parking;
+mod projections;
 mod queue;
 mod readers;
 mod replay;

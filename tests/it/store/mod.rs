@@ -6,6 +6,8 @@ mod embedded;
 mod model;
 mod proof;
 mod readmodels;
+mod rebuilds;
+mod schemas;
 mod side;
 mod tamper;
 mod writer;

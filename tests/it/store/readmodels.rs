@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use multica::app::AppError;
 use multica::readmodel::follower::{self, Step};
-use multica::readmodel::{ReadModelError, install, query, rebuild, verify};
+use multica::readmodel::{install, query, rebuild, verify};
 use multica::store::{StoreError, lease, listen, read};
 use serde_json::json;
 use uuid::Uuid;
@@ -90,12 +90,16 @@ async fn poison_stops_a_follower_where_everybody_sees_it_and_a_skip_degrades_it(
     assert_eq!((shown.state.as_str(), shown.checkpoint, shown.stopped_at), ("stopped", 1, Some(2)));
     // What came before it can be read.
     assert_eq!(query::of_workspace(&rig.store, feed, WORKSPACE).await.unwrap().len(), 1);
-    assert_eq!(follower::skip(&rig.store, feed).await.unwrap(), Some(2));
+    assert_eq!(follower::skip(&rig.store, feed, 2).await.unwrap(), true);
     assert_eq!(follower::step(&rig.store, feed).await.unwrap(), Step::Advanced(3));
     let shown = standing(query::standings(&rig.store).await.unwrap());
     assert_eq!((shown.state.as_str(), shown.degraded), ("active", true));
-    let error = rebuild::live(&rig.store, &rig.registry, "toy_feed").await.unwrap_err();
-    assert!(matches!(error, ReadModelError::Fold { position: 2, .. }), "{error:?}");
+    assert!(shown.fault().unwrap().contains("position 2"), "{shown:?}");
+    // A rebuild meets it again, passes over it again and says so: it stays degraded.
+    let rebuilt = rebuild::run(&rig.store, &rig.registry, "toy_feed").await.unwrap();
+    assert_eq!((rebuilt.up_to, rebuilt.rows, rebuilt.passed_over), (3, 2, 1));
+    assert_eq!(rebuilt.first_passed.unwrap().0, 2);
+    assert!(standing(query::standings(&rig.store).await.unwrap()).degraded);
 }
 
 #[tokio::test]
@@ -107,17 +111,18 @@ async fn a_rebuild_gives_the_rows_that_are_there_and_mends_those_that_are_not() 
         rig.writer.submit(command(SetStatus { project, status: n.to_string() })).await.unwrap();
         rig.writer.submit(create()).await.unwrap();
     }
-    let rebuilt = rebuild::live(&rig.store, &rig.registry, "toy_projects").await.unwrap();
+    let rebuilt = rebuild::run(&rig.store, &rig.registry, "toy_projects").await.unwrap();
     assert_eq!((rebuilt.up_to, rebuilt.rows), (41, 22));
+    rebuild::retire(&rig.store, "toy_projects").await.unwrap();
     rig.finish().await;
     let superuser = rig.db.superuser().await;
-    let damage = "delete from rm.toy_projects__v1 where key like 'count/%'; \
-                  update rm.toy_projects__v1 set \"row\" = '{}' where key = ";
+    let damage = "delete from rm.toy_projects__v1_r1 where key like 'count/%'; \
+                  update rm.toy_projects__v1_r1 set \"row\" = '{}' where key = ";
     superuser.batch_execute(&format!("{damage}'{project}'")).await.unwrap();
     let different = verify::all(&rig.store, &rig.registry).await.unwrap();
     let keys: Vec<&str> = different.iter().map(|difference| difference.key.as_str()).collect();
     assert_eq!(keys, [project.to_string().as_str(), &format!("count/{WORKSPACE}")]);
-    rebuild::live(&rig.store, &rig.registry, "toy_projects").await.unwrap();
+    rebuild::run(&rig.store, &rig.registry, "toy_projects").await.unwrap();
     rig.finish().await;
     rig.writer.submit(create()).await.unwrap();
     rig.finish().await;

@@ -1,0 +1,2 @@
+-- How many rows a read model has. {table}: its table. Locks: none.
+select count(*) from {table}
