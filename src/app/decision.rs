@@ -19,6 +19,9 @@ use crate::domain::{Actor, ActorKind, Envelope, Event, NewContent, Refusal, Stre
 use crate::kernel::ids::{AgentId, CommandId, CorrelationId, EventId, WorkspaceId};
 use jiff::Timestamp;
 
+/// Numbers loaded at once: more than most batches draw.
+const NUMBERS_AHEAD: u32 = 64;
+
 /// Why a decision stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Halt {
@@ -43,6 +46,8 @@ pub enum Need {
     Stream(StreamKey),
     /// Every reservation whose key begins so.
     Reservations(String),
+    /// The reservations of exactly these keys: several that may be asked for one by one.
+    Keys(Vec<String>),
 }
 
 /// What the writer has loaded for a decision: streams as their envelopes, reservations by prefix.
@@ -128,6 +133,26 @@ impl View {
     /// [`Halt::Need`] when it isn't loaded.
     pub fn reservations(&self, prefix: &str) -> Result<&BTreeMap<String, Uuid>, Halt> {
         self.reservations.get(prefix).ok_or_else(|| Halt::Need(Need::Reservations(prefix.to_owned())))
+    }
+
+    /// The first number from `from` on for which `<prefix><number>` is free. Numbers are loaded some at a time: each
+    /// command of a batch takes another one.
+    ///
+    /// # Errors
+    /// [`Halt::Need`] when they aren't loaded.
+    pub fn next_number(&self, prefix: &str, from: u32) -> Result<u32, Halt> {
+        let key = |number: u32| format!("{prefix}{number}");
+        let mut number = from;
+        loop {
+            match self.reservations.get(&key(number)) {
+                Some(held) if !held.contains_key(&key(number)) => return Ok(number),
+                Some(_) => number = number.saturating_add(1),
+                None => {
+                    let ahead = number..number.saturating_add(NUMBERS_AHEAD).max(number + 1);
+                    return Err(Halt::Need(Need::Keys(ahead.map(key).collect())));
+                }
+            }
+        }
     }
 
     /// The lowest number below `max` for which `<prefix><number>` is free.
@@ -239,4 +264,30 @@ pub struct Committed {
     pub events: u32,
     /// Whether this answer was given before.
     pub repeated: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_number_is_the_first_free_one_and_many_are_asked_for_at_once() {
+        let mut view = View::default();
+        let asked = view.next_number("number/w/", 7);
+        let Err(Halt::Need(Need::Keys(keys))) = asked else { panic!("{asked:?}") };
+        assert_eq!((keys.len(), keys[0].as_str()), (64, "number/w/7"));
+        for key in keys {
+            let taken = key == "number/w/7" || key == "number/w/8";
+            let held = taken.then(|| (key.clone(), Uuid::nil()));
+            view.put_reservations(key, held.into_iter().collect());
+        }
+        assert_eq!(view.next_number("number/w/", 7), Ok(9));
+        view.set_reservation("number/w/9", Some(Uuid::max()));
+        assert_eq!(view.next_number("number/w/", 7), Ok(10));
+        for number in 10..71 {
+            view.set_reservation(&format!("number/w/{number}"), Some(Uuid::max()));
+        }
+        let further = view.next_number("number/w/", 7);
+        assert!(matches!(further, Err(Halt::Need(Need::Keys(keys))) if keys[0] == "number/w/71"));
+    }
 }

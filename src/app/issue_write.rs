@@ -44,7 +44,7 @@ impl Decision for IssueCreate {
             load::workspace(view, self.workspace)?.ok_or_else(|| Refusal::not_found("workspace"))?;
         check_project(view, self.workspace, self.project)?;
         check_assignee(view, self.workspace, self.assignee)?;
-        let number = next_number(view, self.workspace, self.number_from.max(1))?;
+        let number = view.next_number(&format!("number/{}/", self.workspace), self.number_from.max(1))?;
         let key = format!("{}-{number}", workspace.issue_prefix);
         let created = Created {
             number,
@@ -72,18 +72,6 @@ impl Decision for IssueCreate {
             Some(_) | None => None,
         };
         Ok(draft.finish(json!({"issue": self.issue, "key": key, "number": number, "task": task})))
-    }
-}
-
-/// The first number from `from` on that no issue has.
-fn next_number(view: &View, workspace: WorkspaceId, from: u32) -> Result<u32, Halt> {
-    let mut number = from;
-    loop {
-        let key = format!("number/{workspace}/{number}");
-        if !view.reservations(&key)?.contains_key(&key) {
-            return Ok(number);
-        }
-        number = number.saturating_add(1);
     }
 }
 

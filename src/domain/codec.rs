@@ -4,12 +4,10 @@
 //! against `event-schemas/`; decoding an encoded event gives the same event. Upcasters run here, on
 //! the JSON, before the typed parse.
 
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::upcast::{self, UPCASTERS, Upcaster};
-use super::{Event, Family, schema_files};
+use super::{Event, Family, schema_files, tagged};
 
 /// An event as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,13 +48,6 @@ pub fn schema_version(event_type: &str) -> i16 {
     upcast::newest(UPCASTERS, event_type)
 }
 
-#[derive(Serialize, Deserialize)]
-struct Tagged {
-    #[serde(rename = "type")]
-    name: String,
-    data: Value,
-}
-
 /// The event's type, `<family>.<name>`.
 ///
 /// # Errors
@@ -75,24 +66,24 @@ pub fn event_type(event: &Event) -> Result<String, CodecError> {
 /// only a newer build could write.
 pub fn encode(event: &Event) -> Result<Encoded, CodecError> {
     let family = event.family();
-    let value = match event {
-        Event::Operation(e) => serde_json::to_value(e),
-        Event::Workspace(e) => serde_json::to_value(e),
-        Event::Project(e) => serde_json::to_value(e),
-        Event::Issue(e) => serde_json::to_value(e),
-        Event::Agent(e) => serde_json::to_value(e),
-        Event::Daemon(e) => serde_json::to_value(e),
-        Event::Task(e) => serde_json::to_value(e),
-        Event::Directory(e) => serde_json::to_value(e),
+    let written = match event {
+        Event::Operation(e) => tagged::write(e),
+        Event::Workspace(e) => tagged::write(e),
+        Event::Project(e) => tagged::write(e),
+        Event::Issue(e) => tagged::write(e),
+        Event::Agent(e) => tagged::write(e),
+        Event::Daemon(e) => tagged::write(e),
+        Event::Task(e) => tagged::write(e),
+        Event::Directory(e) => tagged::write(e),
         Event::Unknown(e) => {
             let (event_type, schema_version) = (e.event_type.clone(), e.schema_version);
             return Err(CodecError::Unknown { event_type, schema_version });
         }
     };
     let shape = |source| CodecError::Shape { event_type: family.name().to_owned(), source };
-    let tagged: Tagged = value.and_then(serde_json::from_value).map_err(shape)?;
-    let event_type = format!("{}.{}", family.name(), tagged.name);
-    Ok(Encoded { schema_version: schema_version(&event_type), data: tagged.data.to_string(), event_type })
+    let (name, data) = written.map_err(shape)?;
+    let event_type = format!("{}.{name}", family.name());
+    Ok(Encoded { schema_version: schema_version(&event_type), data, event_type })
 }
 
 /// Decodes a stored event.
@@ -122,26 +113,24 @@ pub fn decode_by(
     let (family, name) = event_type.split_once('.').ok_or_else(unknown)?;
     let family = Family::from_name(family).ok_or_else(unknown)?;
     let shape = |source| CodecError::Shape { event_type: event_type.to_owned(), source };
-    let mut data: Value = serde_json::from_str(data).map_err(shape)?;
+    // Most events are of the newest version, and are read without a tree of JSON in between.
+    let mut older = String::new();
     if version < newest {
-        data = upcast::chain(upcasters, event_type, version, data);
+        let value: Value = serde_json::from_str(data).map_err(shape)?;
+        older = upcast::chain(upcasters, event_type, version, value).to_string();
     }
-    let tagged = Tagged { name: name.to_owned(), data };
+    let data = if version < newest { older.as_str() } else { data };
     match family {
-        Family::Operation => typed(tagged).map(Event::Operation),
-        Family::Workspace => typed(tagged).map(Event::Workspace),
-        Family::Project => typed(tagged).map(Event::Project),
-        Family::Issue => typed(tagged).map(Event::Issue),
-        Family::Agent => typed(tagged).map(Event::Agent),
-        Family::Daemon => typed(tagged).map(Event::Daemon),
-        Family::Task => typed(tagged).map(Event::Task),
-        Family::Directory => typed(tagged).map(Event::Directory),
+        Family::Operation => tagged::read(name, data).map(Event::Operation),
+        Family::Workspace => tagged::read(name, data).map(Event::Workspace),
+        Family::Project => tagged::read(name, data).map(Event::Project),
+        Family::Issue => tagged::read(name, data).map(Event::Issue),
+        Family::Agent => tagged::read(name, data).map(Event::Agent),
+        Family::Daemon => tagged::read(name, data).map(Event::Daemon),
+        Family::Task => tagged::read(name, data).map(Event::Task),
+        Family::Directory => tagged::read(name, data).map(Event::Directory),
         Family::Unknown => return Err(unknown()),
     }
     // Only where it doesn't fit is it asked whether there is such a type at all: most events fit.
     .map_err(|source| if schema_files::knows(event_type) { shape(source) } else { unknown() })
-}
-
-fn typed<T: DeserializeOwned>(tagged: Tagged) -> Result<T, serde_json::Error> {
-    serde_json::to_value(tagged).and_then(serde_json::from_value)
 }

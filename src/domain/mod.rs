@@ -22,6 +22,7 @@ pub mod replay;
 pub mod resource;
 pub mod schema_files;
 pub mod sentence;
+mod tagged;
 pub mod task;
 pub mod upcast;
 pub mod what_if;

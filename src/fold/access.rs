@@ -128,12 +128,14 @@ impl ReadModel for Access {
                     created_at: at.clone(),
                     updated_at: at,
                 };
-                rows.put(NAME, &workspace_key(id), event.workspace, &row)
+                rows.put(&workspace_key(id), event.workspace, row);
+                Ok(())
             }
             WorkspaceEvent::ReposReplaced(e) => {
                 let before: WorkspaceRow = rows.need(NAME, &workspace_key(id))?;
                 let row = WorkspaceRow { repos: e.repos.clone(), updated_at: at, ..before };
-                rows.put(NAME, &workspace_key(id), event.workspace, &row)
+                rows.put(&workspace_key(id), event.workspace, row);
+                Ok(())
             }
             WorkspaceEvent::MemberAdded(e) => {
                 let row = MemberRow {
@@ -143,7 +145,8 @@ impl ReadModel for Access {
                     role: e.role,
                     created_at: at,
                 };
-                rows.put(NAME, &member_key(id, e.user), event.workspace, &row)
+                rows.put(&member_key(id, e.user), event.workspace, row);
+                Ok(())
             }
             WorkspaceEvent::TokenIssued(e) => {
                 let (TokenHolder::Member { user } | TokenHolder::Daemon { user, .. }) = &e.holder;
@@ -157,11 +160,13 @@ impl ReadModel for Access {
                     revoked: false,
                     created_at: at,
                 };
-                rows.put(NAME, &token_key(&e.sha256), event.workspace, &row)
+                rows.put(&token_key(&e.sha256), event.workspace, row);
+                Ok(())
             }
             WorkspaceEvent::TokenRevoked(e) => {
                 let before: TokenRow = rows.need(NAME, &token_key(&e.sha256))?;
-                rows.put(NAME, &token_key(&e.sha256), event.workspace, &TokenRow { revoked: true, ..before })
+                rows.put(&token_key(&e.sha256), event.workspace, TokenRow { revoked: true, ..before });
+                Ok(())
             }
         }
     }

@@ -105,7 +105,8 @@ impl ReadModel for ActivityFeed {
             actor: event.actor.clone(),
             subject,
         };
-        rows.put(NAME, &key, event.workspace, &entry)
+        rows.put(&key, event.workspace, entry);
+        Ok(())
     }
 }
 
@@ -133,7 +134,7 @@ pub(super) fn subject(
     }
     let remembered = matches!(event.event, Event::Issue(_) | Event::Daemon(_) | Event::Task(_));
     if remembered && known.as_ref() != Some(&subject) {
-        rows.put(read_model, &own, event.workspace, &subject)?;
+        rows.put(&own, event.workspace, subject.clone());
     }
     Ok(with_actor(subject, event))
 }

@@ -86,6 +86,7 @@ impl ReadModel for AuditTrail {
             occurred_at: event.occurred_at.as_microsecond(),
             subject: subject(NAME, rows, event)?,
         };
-        rows.put(NAME, &key, event.workspace, &row)
+        rows.put(&key, event.workspace, row);
+        Ok(())
     }
 }

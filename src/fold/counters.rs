@@ -64,6 +64,7 @@ impl ReadModel for Counters {
         let Some((key, number)) = drawn(event) else { return Ok(()) };
         let last: Option<CounterRow> = rows.get(NAME, &key)?;
         let value = last.map_or(number, |last| last.value.max(number));
-        rows.put(NAME, &key, event.workspace, &CounterRow { value })
+        rows.put(&key, event.workspace, CounterRow { value });
+        Ok(())
     }
 }

@@ -111,7 +111,8 @@ impl ReadModel for DaemonOrders {
                     path: Some(e.path.clone()),
                     given_at: At::now(rows),
                 };
-                rows.put(NAME, &probe_key(e.order), event.workspace, &order)
+                rows.put(&probe_key(e.order), event.workspace, order);
+                Ok(())
             }
             Event::Daemon(DaemonEvent::DirectoryProbed(e)) => {
                 rows.remove(&probe_key(e.order));
@@ -157,18 +158,18 @@ fn task_event(
     match happened {
         TaskEvent::Claimed(e) => {
             let row = ClaimRow { claimed_by: e.daemon.clone(), generation: e.generation };
-            rows.put(NAME, &claim_key(task), event.workspace, &row)?;
+            rows.put(&claim_key(task), event.workspace, row);
         }
         TaskEvent::ClaimReleased(_) => rows.remove(&claim_key(task)),
         TaskEvent::Promoted(e) => {
             let row = order(OrderKind::Promoted, &e.daemon, e.generation, Some(e.directory), At::now(rows));
-            rows.put(NAME, &promoted_key(task), event.workspace, &row)?;
+            rows.put(&promoted_key(task), event.workspace, row);
         }
         TaskEvent::CancelRequested(e) => {
             let claim: Option<ClaimRow> = rows.get(NAME, &claim_key(task))?;
             if let (Some(claim), Some(generation)) = (claim, e.generation) {
                 let row = order(OrderKind::Cancel, &claim.claimed_by, generation, None, At::now(rows));
-                rows.put(NAME, &cancel_key(task), event.workspace, &row)?;
+                rows.put(&cancel_key(task), event.workspace, row);
             }
         }
         TaskEvent::ClaimReceived(_) | TaskEvent::Parked(_) => rows.remove(&promoted_key(task)),

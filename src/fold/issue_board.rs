@@ -123,7 +123,8 @@ impl ReadModel for IssueBoard {
                 created_at: at.clone(),
                 updated_at: at,
             };
-            return rows.put(NAME, &key, event.workspace, &row);
+            rows.put(&key, event.workspace, row);
+            return Ok(());
         }
         let mut row: IssueRow = rows.need(NAME, &key)?;
         row.updated_at = at.clone();
@@ -154,9 +155,10 @@ impl ReadModel for IssueBoard {
                     task: e.task,
                     created_at: at,
                 };
-                rows.put(NAME, &comment_key(e.comment), event.workspace, &comment)?;
+                rows.put(&comment_key(e.comment), event.workspace, comment);
             }
         }
-        rows.put(NAME, &key, event.workspace, &row)
+        rows.put(&key, event.workspace, row);
+        Ok(())
     }
 }

@@ -19,7 +19,7 @@ pub trait OfStream: Send + Sync {
     /// The family's events.
     type Happened;
     /// The row.
-    type Row: Serialize + DeserializeOwned;
+    type Row: Serialize + DeserializeOwned + Clone + Send + Sync + 'static;
 
     /// The event, if it is one of the family.
     fn pick(event: &Event) -> Option<&Self::Happened>;
@@ -61,6 +61,7 @@ impl<M: OfStream> ReadModel for M {
             let reason = "the event can't follow what the row says".to_owned();
             return Err(FoldError { read_model: M::NAME, key, reason });
         };
-        rows.put(M::NAME, &key, event.workspace, &row)
+        rows.put(&key, event.workspace, row);
+        Ok(())
     }
 }

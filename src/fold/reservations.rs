@@ -53,6 +53,14 @@ impl Class {
     }
 }
 
+impl Class {
+    /// Whether a holder ever frees keys of the class.
+    #[must_use]
+    pub const fn is_freed(self) -> bool {
+        !matches!(self, Self::Number | Self::Run)
+    }
+}
+
 /// One change to the reservations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {

@@ -158,9 +158,10 @@ impl ReadModel for RuntimePresence {
                 provider: e.provider.clone(),
                 owner: row.owner,
             };
-            rows.put(NAME, &runtime_key(e.runtime), event.workspace, &pointer)?;
+            rows.put(&runtime_key(e.runtime), event.workspace, pointer);
         }
-        rows.put(NAME, &key, event.workspace, &row)
+        rows.put(&key, event.workspace, row);
+        Ok(())
     }
 }
 

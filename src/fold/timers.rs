@@ -86,6 +86,7 @@ impl ReadModel for Timers {
             Kind::PromotionReceipt => (receipt, TimerKind::Promotion),
         };
         let since = At::now(rows);
-        rows.put(NAME, &key, event.workspace, &TimerRow { timer_kind, task, generation, since })
+        rows.put(&key, event.workspace, TimerRow { timer_kind, task, generation, since });
+        Ok(())
     }
 }

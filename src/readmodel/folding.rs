@@ -11,8 +11,8 @@ use crate::fold::{ReadModel, Rows};
 
 /// What changed since the last take.
 enum Changes {
-    /// The last state of each row.
-    Last(BTreeMap<String, RowChange>),
+    /// Which rows, and where and when each changed last; the state is taken when it is asked for.
+    Last(BTreeMap<String, (i64, Value)>),
     /// Every state, in order: what a row history keeps.
     Each(Vec<RowChange>),
 }
@@ -51,14 +51,20 @@ impl<'a> Folding<'a> {
         let position = event.position.unwrap_or_default();
         let recorded_at = Value::from(event.recorded_at.map_or(0, jiff::Timestamp::as_microsecond));
         self.rows.set_recorded_at(recorded_at.clone());
-        self.model
-            .apply(&mut self.rows, event)
-            .map_err(|source| ReadModelError::Fold { position, source })?;
-        for (key, row) in self.rows.take_changes() {
-            let change = RowChange::new(key.clone(), row, position, recorded_at.clone());
-            match &mut self.changed {
-                Changes::Last(rows) => drop(rows.insert(key, change)),
-                Changes::Each(all) => all.push(change),
+        if let Err(source) = self.model.apply(&mut self.rows, event) {
+            self.rows.take_back();
+            return Err(ReadModelError::Fold { position, source });
+        }
+        match &mut self.changed {
+            Changes::Last(rows) => {
+                let keys = self.rows.take_changed().into_iter();
+                rows.extend(keys.map(|key| (key, (position, recorded_at.clone()))));
+            }
+            Changes::Each(all) => {
+                for key in self.rows.take_changed() {
+                    let row = self.rows.text(&key);
+                    all.push(RowChange::new(key, row, position, recorded_at.clone()));
+                }
             }
         }
         Ok(())
@@ -67,7 +73,13 @@ impl<'a> Folding<'a> {
     /// What changed since the last call: the last state of each row, or every one where it is a row history.
     pub fn take(&mut self) -> Vec<RowChange> {
         match &mut self.changed {
-            Changes::Last(rows) => std::mem::take(rows).into_values().collect(),
+            Changes::Last(changed) => std::mem::take(changed)
+                .into_iter()
+                .map(|(key, (position, recorded_at))| {
+                    let row = self.rows.text(&key);
+                    RowChange::new(key, row, position, recorded_at)
+                })
+                .collect(),
             Changes::Each(all) => std::mem::take(all),
         }
     }

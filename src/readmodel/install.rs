@@ -186,7 +186,7 @@ pub(super) async fn write_functions(
     for registered in registry.inline() {
         let table = table_of(&tables, registered);
         let function = include_str!("sql/rows_function.sql").replace("{key}", registered.key());
-        tx.batch_execute(&bare(&function).replace("{table}", &table)).await?;
+        tx.batch_execute(&sql::bare(&function).replace("{table}", &table)).await?;
     }
     tx.batch_execute(&apply_inline(registry, &tables)).await?;
     Ok(())
@@ -222,22 +222,18 @@ fn apply_inline(registry: &Registry, tables: &BTreeMap<String, String>) -> Strin
         .inline()
         .map(|registered| {
             let table = table_of(tables, registered);
-            let upsert = bare(&registered.sql().upsert)
+            let changes = sql::bare(sql::CHANGES_JSON).replace("{rows}", "part -> 'rows'");
+            let upsert = sql::bare(&registered.sql().upsert)
                 .replace("{table}", &table)
-                .replace("$1", "(part -> 'rows')")
-                .replace("$2", "p_base");
-            bare(include_str!("sql/apply_inline_part.sql"))
+                .replace("{changes}", changes.trim_end())
+                .replace("{base}", "p_base");
+            sql::bare(include_str!("sql/apply_inline_part.sql"))
                 .replace("{table}", &table)
                 .replace("{key}", registered.key())
                 .replace("{upsert}", upsert.trim().trim_end_matches(';'))
         })
         .collect();
-    bare(include_str!("sql/apply_inline.sql"))
+    sql::bare(include_str!("sql/apply_inline.sql"))
         .replace("{models}", &registry.inline_set())
         .replace("{parts}", parts.trim_end())
-}
-
-/// SQL without its comment lines: they name the placeholders too.
-fn bare(sql: &str) -> String {
-    sql.lines().filter(|line| !line.trim_start().starts_with("--")).map(|line| format!("{line}\n")).collect()
 }

@@ -18,8 +18,8 @@ struct Folders;
 pub struct Sql {
     /// Makes the table and its indexes.
     pub schema: String,
-    /// Writes rows: `$1` json array of {key, workspace_id, position, recorded_at, row}, `$2` is added to
-    /// each position.
+    /// Writes rows: `{changes}` stands for what yields key, workspace_id, position, recorded_at and row,
+    /// `{base}` for what is added to each position.
     pub upsert: String,
 }
 

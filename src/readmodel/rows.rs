@@ -2,13 +2,14 @@
 
 use serde::Serialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 use tokio_postgres::GenericClient;
 use tokio_postgres::types::Json;
 use uuid::Uuid;
 
 use super::sql;
 use super::{ReadModelError, Registered};
-use crate::fold::Row;
+use crate::fold::{Row, RowText};
 use crate::kernel::ids::WorkspaceId;
 
 /// Rows sent to the database at once.
@@ -28,7 +29,7 @@ pub struct StoredRow {
 }
 
 /// A change on its way into a table.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub struct RowChange {
     /// The row's key.
     pub key: String,
@@ -38,14 +39,14 @@ pub struct RowChange {
     pub position: i64,
     /// Microseconds since 1970, or the batch's marker.
     pub recorded_at: Value,
-    /// The object; none deletes.
-    pub row: Option<Value>,
+    /// The object's text; none deletes.
+    pub row: Option<Box<RawValue>>,
 }
 
 impl RowChange {
     /// The change of a row to a new object, or to nothing.
     #[must_use]
-    pub fn new(key: String, row: Option<Row>, position: i64, recorded_at: Value) -> Self {
+    pub fn new(key: String, row: Option<RowText>, position: i64, recorded_at: Value) -> Self {
         let workspace_id = row.as_ref().map_or(Uuid::nil(), |row| row.workspace.0);
         Self { key, workspace_id, position, recorded_at, row: row.map(|row| row.object) }
     }
@@ -90,9 +91,19 @@ pub async fn write(
     table: &str,
     changes: &[RowChange],
 ) -> Result<(), ReadModelError> {
-    let sql = registered.sql().upsert.replace("{table}", table);
+    let statement = sql::bare(&registered.sql().upsert)
+        .replace("{table}", table)
+        .replace("{changes}", &sql::bare(sql::CHANGES_ARRAYS))
+        .replace("{base}", "0");
     for chunk in changes.chunks(CHUNK) {
-        client.execute(&sql, &[&Json(chunk), &0_i64]).await?;
+        let keys: Vec<&str> = chunk.iter().map(|change| change.key.as_str()).collect();
+        let workspaces: Vec<Uuid> = chunk.iter().map(|change| change.workspace_id).collect();
+        let positions: Vec<i64> = chunk.iter().map(|change| change.position).collect();
+        let times: Vec<i64> =
+            chunk.iter().map(|change| change.recorded_at.as_i64().unwrap_or_default()).collect();
+        let rows: Vec<Option<Json<&RawValue>>> =
+            chunk.iter().map(|change| change.row.as_deref().map(Json)).collect();
+        client.execute(&statement, &[&keys, &workspaces, &positions, &times, &rows]).await?;
     }
     Ok(())
 }

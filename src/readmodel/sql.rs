@@ -12,7 +12,16 @@ pub(super) const NO_TIMEOUT: &str = include_str!("sql/no_timeout.sql");
 pub(super) const READ_PROJECTION: &str = include_str!("sql/read_projection.sql");
 /// Rows of `{table}` by key.
 pub(super) const ROWS_BY_KEY: &str = include_str!("sql/rows_by_key.sql");
+/// Changes out of one JSON array.
+pub(super) const CHANGES_JSON: &str = include_str!("sql/changes_json.sql");
+/// Changes out of arrays.
+pub(super) const CHANGES_ARRAYS: &str = include_str!("sql/changes_arrays.sql");
 /// Fresh statistics of `{table}`.
 pub(super) const ANALYZE: &str = include_str!("sql/analyze.sql");
 /// Forgets a rebuild.
 pub(super) const REBUILD_END: &str = include_str!("sql/rebuild_end.sql");
+
+/// SQL without its comment lines: they name the placeholders too.
+pub(super) fn bare(sql: &str) -> String {
+    sql.lines().filter(|line| !line.trim_start().starts_with("--")).map(|line| format!("{line}\n")).collect()
+}

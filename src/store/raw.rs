@@ -30,7 +30,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use jiff::Timestamp;
 use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::de::value::StrDeserializer;
+use serde::de::{DeserializeOwned, IntoDeserializer};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
@@ -321,7 +322,8 @@ pub(super) fn word(value: impl Serialize) -> String {
 }
 
 fn from_word<T: DeserializeOwned>(word: &str) -> Option<T> {
-    serde_json::from_value(Value::String(word.to_owned())).ok()
+    let reader: StrDeserializer<'_, serde::de::value::Error> = word.into_deserializer();
+    T::deserialize(reader).ok()
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use futures_util::future::join;
 use tokio_postgres::GenericClient;
 use uuid::Uuid;
 
@@ -130,6 +131,28 @@ pub async fn range_in(
         return Err(Corruption::Hole { expected, found: last }.into());
     }
     Ok(events)
+}
+
+/// Gives the events after a position to `each`, page by page up to the head, and says where that was. The next page
+/// is on its way while one is worked on.
+///
+/// # Errors
+/// Those of [`range_in`] and of `each`; what came before has been given.
+pub async fn each_page_in<E: From<StoreError>>(
+    client: &impl GenericClient,
+    after: i64,
+    limit: i64,
+    mut each: impl FnMut(&[RawEvent]) -> Result<(), E>,
+) -> Result<i64, E> {
+    let mut events = range_in(client, after, limit).await?;
+    let mut position = after;
+    while let Some(last) = events.last() {
+        position = last.seq;
+        let (next, done) = join(range_in(client, position, limit), async { each(&events) }).await;
+        done?;
+        events = next?;
+    }
+    Ok(position)
 }
 
 /// A whole stream (up to the store's moment), in the order of its versions; empty when there is none.

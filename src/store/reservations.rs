@@ -34,7 +34,20 @@ pub async fn with_prefix_in(
     client: &impl tokio_postgres::GenericClient,
     prefix: &str,
 ) -> Result<BTreeMap<String, Held>, StoreError> {
-    let rows = client.query(include_str!("sql/read_reservations.sql"), &[&LOG, &prefix]).await?;
+    held(&client.query(include_str!("sql/read_reservations.sql"), &[&LOG, &prefix]).await?)
+}
+
+/// Which of these keys are held; one that isn't is missing in the answer.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn of_keys(store: &Store, keys: &[String]) -> Result<BTreeMap<String, Held>, StoreError> {
+    let client = store.client().await?;
+    let statement = client.prepare_cached(include_str!("sql/read_reserved_keys.sql")).await?;
+    held(&client.query(&statement, &[&LOG, &keys]).await?)
+}
+
+fn held(rows: &[tokio_postgres::Row]) -> Result<BTreeMap<String, Held>, StoreError> {
     rows.iter()
         .map(|row| {
             let held = Held { class: row.try_get("class")?, holder: row.try_get("holder")? };

@@ -325,7 +325,8 @@ fn each_read_model_has_its_folder() {
                 broken.push(format!("{} has no {file}", folder.display()));
             }
         }
-        for (own, shared) in [("upsert.sql", UPSERT)] {
+        {
+            let (own, shared) = ("upsert.sql", UPSERT);
             let says = |sql: &str| sql.lines().filter(|l| !l.starts_with("--")).collect::<String>();
             let text = fs::read_to_string(folder.join(own)).unwrap_or_default();
             if says(&text) == says(shared) {

@@ -9,6 +9,7 @@
 )]
 
 mod agents;
+mod bench;
 mod browser;
 mod cli;
 mod daemon;

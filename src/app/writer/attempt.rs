@@ -91,6 +91,7 @@ impl Desk {
     async fn fetch(&mut self, draft: &mut Draft, needs: BTreeSet<Need>) -> Result<(), AppError> {
         let mut keys = Vec::new();
         let mut prefixes = Vec::new();
+        let mut exact = BTreeSet::new();
         for need in needs {
             match need {
                 Need::Stream(key) => match self.streams.take(key) {
@@ -98,6 +99,7 @@ impl Desk {
                     None => keys.push(key),
                 },
                 Need::Reservations(prefix) => prefixes.push(prefix),
+                Need::Keys(keys) => exact.extend(keys),
             }
         }
         let deadline = self.deadline();
@@ -116,6 +118,19 @@ impl Desk {
                         draft.view.put_unreadable(key, why);
                     }
                 }
+            }
+        }
+        if !exact.is_empty() {
+            let exact: Vec<String> = exact.into_iter().collect();
+            let mut held = loop {
+                match reservations::of_keys(&self.parts.store, &exact).await {
+                    Ok(held) => break held,
+                    Err(error) => self.wait_out(error, deadline).await?,
+                }
+            };
+            for key in exact {
+                let own = held.remove_entry(&key).into_iter().collect();
+                draft.put_reservations(key, own);
             }
         }
         for prefix in prefixes {

@@ -136,10 +136,10 @@ impl Draft {
         }
         let written = self.envelopes(submission, &decided)?;
         let rows = encode(&written, check, event_bytes, meta)?;
-        let reserved = self.reserve(&written)?;
+        self.reserve(written.iter().flat_map(changes))?;
         seen.extend(written.iter().map(|event| event.stream));
         self.note_seen(&seen);
-        let entry = self.take_in(submission, decided, written, rows, reserved);
+        let entry = self.take_in(submission, decided, written, rows);
         Ok((entry, seen))
     }
 
@@ -183,22 +183,26 @@ impl Draft {
         Ok(written)
     }
 
-    /// The reservations as they would be, with the frees and takes to send; none where nothing changes.
-    fn reserve(&self, written: &[Envelope]) -> Result<Option<Reserved>, Left> {
-        let changes: Vec<Change> = written.iter().flat_map(changes).collect();
-        if changes.is_empty() {
-            return Ok(None);
-        }
-        let mut reserved = Reserved {
-            held: self.held.clone(),
-            frees: self.batch.frees.clone(),
-            takes: self.batch.takes.clone(),
-            moved: Vec::new(),
+    /// Takes the changes to reservations in; none of them where one can't be.
+    fn reserve(&mut self, changes: impl Iterator<Item = Change>) -> Result<(), Left> {
+        let mut reserving = Reserving {
+            held: &mut self.held,
+            frees: &mut self.batch.frees,
+            takes: &mut self.batch.takes,
+            done: Vec::new(),
         };
         for change in changes {
-            reserved.apply(change)?;
+            if let Err(left) = reserving.apply(change) {
+                reserving.take_back();
+                return Err(left);
+            }
         }
-        Ok(Some(reserved))
+        for done in reserving.done {
+            if let Done::Held { key, .. } = done {
+                self.view.set_reservation(&key, self.held.get(&key).map(|held| held.holder));
+            }
+        }
+        Ok(())
     }
 
     fn take_in(
@@ -207,19 +211,10 @@ impl Draft {
         decided: Decided,
         written: Vec<Envelope>,
         rows: Vec<RawEvent>,
-        reserved: Option<Reserved>,
     ) -> Entry {
         let count = written.len();
         for event in &written {
             self.view.push_event(event.clone());
-        }
-        if let Some(reserved) = reserved {
-            for (key, holder) in reserved.moved {
-                self.view.set_reservation(&key, holder);
-            }
-            self.held = reserved.held;
-            self.batch.frees = reserved.frees;
-            self.batch.takes = reserved.takes;
         }
         self.events.extend(written);
         self.batch.events.extend(rows);
@@ -240,14 +235,31 @@ impl Draft {
     }
 }
 
-struct Reserved {
-    held: BTreeMap<String, Held>,
-    frees: Vec<(&'static str, Uuid)>,
-    takes: Vec<Take>,
-    moved: Vec<(String, Option<Uuid>)>,
+/// Reservations while a command's changes are put in.
+struct Reserving<'a> {
+    held: &'a mut BTreeMap<String, Held>,
+    frees: &'a mut Vec<(&'static str, Uuid)>,
+    takes: &'a mut Vec<Take>,
+    done: Vec<Done>,
 }
 
-impl Reserved {
+/// A step that can be taken back.
+enum Done {
+    /// The key had another holder, or none.
+    Held {
+        key: String,
+        before: Option<Held>,
+    },
+    /// Another free, and another take, at the end.
+    Freed,
+    Took,
+    /// That take isn't kept any more.
+    LetGo {
+        take: usize,
+    },
+}
+
+impl Reserving<'_> {
     fn apply(&mut self, change: Change) -> Result<(), Left> {
         match change {
             Change::Take { key, class, holder } => {
@@ -257,7 +269,7 @@ impl Reserved {
                     None => {}
                 }
                 self.held.insert(key.clone(), Held { class: class.name().to_owned(), holder });
-                self.moved.push((key.clone(), Some(holder)));
+                self.done.push(Done::Held { key: key.clone(), before: None });
                 self.takes.push(Take {
                     key,
                     class: class.name(),
@@ -265,28 +277,44 @@ impl Reserved {
                     after_frees: i32::try_from(self.frees.len()).unwrap_or(i32::MAX),
                     keep: true,
                 });
+                self.done.push(Done::Took);
             }
             Change::Free { class, holder } => {
                 let class = class.name();
-                let freed: Vec<String> = self
-                    .held
-                    .iter()
-                    .filter(|(_, held)| held.class == class && held.holder == holder)
-                    .map(|(key, _)| key.clone())
-                    .collect();
+                let own = |held: &Held| held.class == class && held.holder == holder;
+                let freed: Vec<String> =
+                    self.held.iter().filter(|(_, held)| own(held)).map(|(key, _)| key.clone()).collect();
                 for key in freed {
-                    self.held.remove(&key);
-                    self.moved.push((key, None));
+                    let before = self.held.remove(&key);
+                    self.done.push(Done::Held { key, before });
                 }
-                for take in &mut self.takes {
-                    if take.class == class && take.holder == holder {
-                        take.keep = false;
+                for (take, one) in self.takes.iter_mut().enumerate() {
+                    if one.keep && one.class == class && one.holder == holder {
+                        one.keep = false;
+                        self.done.push(Done::LetGo { take });
                     }
                 }
                 self.frees.push((class, holder));
+                self.done.push(Done::Freed);
             }
         }
         Ok(())
+    }
+
+    fn take_back(&mut self) {
+        while let Some(done) = self.done.pop() {
+            match done {
+                Done::Held { key, before: Some(held) } => drop(self.held.insert(key, held)),
+                Done::Held { key, before: None } => drop(self.held.remove(&key)),
+                Done::Freed => drop(self.frees.pop()),
+                Done::Took => drop(self.takes.pop()),
+                Done::LetGo { take } => {
+                    if let Some(take) = self.takes.get_mut(take) {
+                        take.keep = true;
+                    }
+                }
+            }
+        }
     }
 }
 
@@ -378,9 +406,13 @@ mod tests {
         Change::Free { class: crate::fold::reservations::Class::Slot, holder }
     }
 
-    fn reserved(loaded: &[(&str, Uuid)]) -> Reserved {
+    fn draft(loaded: &[(&str, Uuid)]) -> Draft {
         let held = loaded.iter().map(|(key, holder)| ((*key).to_owned(), held(*holder))).collect();
-        Reserved { held, frees: Vec::new(), takes: Vec::new(), moved: Vec::new() }
+        Draft { held, ..Draft::default() }
+    }
+
+    fn reserve<const N: usize>(draft: &mut Draft, changes: [Change; N]) -> Result<(), Left> {
+        draft.reserve(changes.into_iter())
     }
 
     #[test]
@@ -398,23 +430,32 @@ mod tests {
 
     #[test]
     fn a_key_goes_to_the_next_only_after_its_holder_has_freed_it() {
-        let mut early = reserved(&[("k/1", A)]);
-        assert!(matches!(early.apply(take("k/1", B)), Err(Left::Lost)));
-        let mut late = reserved(&[("k/1", A)]);
-        late.apply(free(A)).unwrap();
-        late.apply(take("k/1", B)).unwrap();
+        let mut early = draft(&[("k/1", A)]);
+        assert!(matches!(reserve(&mut early, [take("k/1", B)]), Err(Left::Lost)));
+        let mut late = draft(&[("k/1", A)]);
+        reserve(&mut late, [free(A), take("k/1", B)]).unwrap();
         assert_eq!(late.held["k/1"], held(B));
-        assert_eq!((late.takes[0].after_frees, late.takes[0].keep), (1, true));
+        assert_eq!((late.batch.takes[0].after_frees, late.batch.takes[0].keep), (1, true));
     }
 
     #[test]
     fn what_is_taken_and_freed_in_one_batch_is_checked_but_not_kept() {
-        let mut both = reserved(&[]);
-        both.apply(take("k/1", A)).unwrap();
-        both.apply(free(A)).unwrap();
-        both.apply(take("k/1", B)).unwrap();
-        let kept: Vec<(Uuid, bool)> = both.takes.iter().map(|take| (take.holder, take.keep)).collect();
+        let mut both = draft(&[]);
+        for change in [take("k/1", A), free(A), take("k/1", B)] {
+            reserve(&mut both, [change]).unwrap();
+        }
+        let kept: Vec<(Uuid, bool)> = both.batch.takes.iter().map(|take| (take.holder, take.keep)).collect();
         assert_eq!(kept, [(A, false), (B, true)]);
+    }
+
+    #[test]
+    fn a_command_that_loses_one_key_leaves_all_reservations_as_they_were() {
+        let mut lost = draft(&[("k/1", A), ("k/9", Uuid::max())]);
+        reserve(&mut lost, [take("k/2", B)]).unwrap();
+        let before = (lost.held.clone(), lost.batch.frees.clone(), lost.batch.takes.clone());
+        let changes = [free(A), take("k/1", B), free(B), take("k/3", A), take("k/2", A), take("k/9", A)];
+        assert!(matches!(reserve(&mut lost, changes), Err(Left::Lost)));
+        assert_eq!((lost.held, lost.batch.frees, lost.batch.takes), before);
     }
 
     #[test]

@@ -84,12 +84,16 @@ fn fold(
             .model()
             .apply(&mut rows, event)
             .map_err(|source| ReadModelError::Fold { position: ordinal, source })?;
-        for (key, row) in rows.take_changes() {
-            changed.insert(key.clone(), RowChange::new(key, row, ordinal, marker.clone()));
-        }
+        changed.extend(rows.take_changed().into_iter().map(|key| (key, ordinal)));
     }
     Ok(Part {
         seen: seen.into_iter().map(|(key, position)| Seen { key, position }).collect(),
-        rows: changed.into_values().collect(),
+        rows: changed
+            .into_iter()
+            .map(|(key, ordinal)| {
+                let row = rows.text(&key);
+                RowChange::new(key, row, ordinal, marker.clone())
+            })
+            .collect(),
     })
 }

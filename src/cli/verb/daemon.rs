@@ -9,6 +9,7 @@ use crate::cli::args::{Common, DaemonStart};
 use crate::cli::error::CliError;
 use crate::cli::output::{items, line, read, short, text};
 use crate::cli::session::Session;
+use crate::client::api::{Call, segment};
 use crate::client::config::{ConfigFile, Home, Profile};
 use crate::client::error::ClientError;
 use crate::daemon::control::ControlError;
@@ -33,6 +34,12 @@ pub enum DaemonVerb {
     },
     /// Says whether it runs, and what it does.
     Status,
+    /// Gives up a daemon that won't come back: its running tasks are lost by name and tried again, its directories go
+    /// on to whoever waits.
+    DeclareDead {
+        /// The daemon's id: `multica daemon list`.
+        daemon: String,
+    },
     /// Prints its log.
     Logs {
         /// Goes on as the log grows.
@@ -58,11 +65,28 @@ pub async fn run(session: &Session, common: &Common, verb: DaemonVerb) -> Result
                 .done(&json!({"stopped": stopped}), if stopped { "Stopped." } else { "It isn't running." })
         }
         DaemonVerb::Status => status(session).await,
+        DaemonVerb::DeclareDead { daemon } => declare_dead(session, &daemon).await,
         DaemonVerb::Logs { follow, lines } => {
             session.people_only("daemon logs")?;
             logs(session, follow, lines).await
         }
     }
+}
+
+async fn declare_dead(session: &Session, daemon: &str) -> Result<(), CliError> {
+    session.people_only("daemon declare-dead")?;
+    let path = format!("/api/daemons/{}/declare-dead", segment(daemon));
+    let answer = session.call(Call::post(&path, &json!({}))?).await?;
+    let sentence = match answer["lost"].as_array().map_or(0, Vec::len) {
+        0 => format!("The daemon {daemon} is given up; nothing ran there."),
+        1 => format!(
+            "The daemon {daemon} is given up; 1 task that ran there is lost, and tried again where it may."
+        ),
+        n => format!(
+            "The daemon {daemon} is given up; {n} tasks that ran there are lost, and tried again where they may."
+        ),
+    };
+    session.out.done(&answer, &sentence)
 }
 
 async fn list(session: &Session) -> Result<(), CliError> {
@@ -71,8 +95,16 @@ async fn list(session: &Session) -> Result<(), CliError> {
     let rows = daemons
         .into_iter()
         .map(|daemon| {
-            let providers: Vec<String> =
-                daemon.runtimes.into_iter().map(|runtime| runtime.provider).collect();
+            // A whole daemon that is away says so in its status; a provider alone that is gone says it here.
+            let away = |status: &str| status != "online" && daemon.status == "online";
+            let providers: Vec<String> = daemon
+                .runtimes
+                .iter()
+                .map(|runtime| match away(&runtime.status) {
+                    true => format!("{} (gone)", runtime.provider),
+                    false => runtime.provider.clone(),
+                })
+                .collect();
             vec![
                 daemon.daemon_id,
                 daemon.device_name,

@@ -1,12 +1,11 @@
 -- Writes versions of rows; a change ends the version before it, a row of null only ends it. Locks: the rows.
--- {table}: its table. $1: json array of {key, workspace_id, position, recorded_at in µs, row}, in order.
--- $2: added to each position.
+-- {table}: its table. {changes}: what yields key, workspace_id, position, recorded_at in µs, row, in order.
+-- {base}: added to each position.
 with change as materialized (
-    select c.key, c.workspace_id, $2::bigint + c.position as position,
+    select c.key, c.workspace_id, {base} + c.position as position,
         timestamptz '1970-01-01T00:00:00Z' + c.recorded_at * interval '1 microsecond' as recorded_at, c."row",
-        $2::bigint + lead(c.position) over one_key as to_position, row_number() over one_key as nth
-    from json_to_recordset($1::json)
-        as c(key text, workspace_id uuid, position bigint, recorded_at bigint, "row" jsonb)
+        {base} + lead(c.position) over one_key as to_position, row_number() over one_key as nth
+    from {changes} as c
     window one_key as (partition by c.key order by c.position)
 ),
 ended as (

@@ -1,11 +1,10 @@
 -- Writes rows of a read model; a row of null deletes. Locks: the rows.
--- {table}: its table. $1: json array of {key, workspace_id, position, recorded_at in µs, row}.
--- $2: added to each position (inline: the head before the batch, positions are ordinals).
+-- {table}: its table. {changes}: what yields key, workspace_id, position, recorded_at in µs, row.
+-- {base}: added to each position (inline: the head before the batch, positions are ordinals).
 with change as materialized (
-    select c.key, c.workspace_id, $2::bigint + c.position as position,
+    select c.key, c.workspace_id, {base} + c.position as position,
         timestamptz '1970-01-01T00:00:00Z' + c.recorded_at * interval '1 microsecond' as recorded_at, c."row"
-    from json_to_recordset($1::json)
-        as c(key text, workspace_id uuid, position bigint, recorded_at bigint, "row" jsonb)
+    from {changes} as c
 ),
 gone as (
     delete from {table} t using change c where t.key = c.key and c."row" is null

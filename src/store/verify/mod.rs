@@ -10,8 +10,9 @@
 mod finding;
 mod tables;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use futures_util::future::join;
 use jiff::Timestamp;
 use serde_json::Value;
 use tokio_postgres::{IsolationLevel, Transaction};
@@ -95,6 +96,7 @@ pub async fn run_with(store: &Store, asked: Asked<'_>) -> Result<Report, StoreEr
         report: Report::default(),
         versions: BTreeMap::new(),
         held: BTreeMap::new(),
+        keys: BTreeMap::new(),
         sealed: Vec::new(),
     };
     let report = walk.run().await?;
@@ -117,6 +119,8 @@ struct Walk<'a> {
     report: Report,
     versions: BTreeMap<Uuid, i32>,
     held: BTreeMap<String, Held>,
+    /// The keys that a holder has of a class, where keys of that class are ever freed.
+    keys: BTreeMap<(Uuid, &'static str), Vec<String>>,
     /// What the log itself says was sealed.
     sealed: Vec<Sealed>,
 }
@@ -126,27 +130,32 @@ impl Walk<'_> {
         let (upto, head_hash, head_time) = crate::store::read::head_block_in(self.tx).await?;
         self.report.up_to = upto;
         let (mut at, mut prev, mut time) = (0, vec![0_u8; 32], None);
-        loop {
+        let mut page = read_page(self.tx, at).await?;
+        while let Some(last) = page.blocks.last().map(|block| block.last) {
             (self.asked.tell)(at, upto);
-            let blocks = self.blocks(at).await?;
-            let Some(last) = blocks.last().map(|block| block.last) else { break };
-            let mut events = self.events(at, last).await?.into_iter().peekable();
-            for block in blocks {
-                if block.first != at + 1 {
-                    self.find(Finding::NoBlock { position: at + 1 });
+            let texts = self.texts(&page.events).await?;
+            // The next page is on its way while this one is looked at.
+            let (next, ()) = join(read_page(self.tx, last), async {
+                let mut events = page.events.into_iter().peekable();
+                for block in page.blocks {
+                    if block.first != at + 1 {
+                        self.find(Finding::NoBlock { position: at + 1 });
+                    }
+                    if block.prev != prev {
+                        self.find(Finding::Chain { first: block.first });
+                    }
+                    let mut own = Vec::new();
+                    while let Some(event) = events.next_if(|event| event.seq <= block.last) {
+                        own.push(event);
+                    }
+                    self.block(&block, &own, &texts);
+                    at = block.last;
+                    prev = block.hash;
+                    time = Some(block.recorded_at);
                 }
-                if block.prev != prev {
-                    self.find(Finding::Chain { first: block.first });
-                }
-                let mut own = Vec::new();
-                while let Some(event) = events.next_if(|event| event.seq <= block.last) {
-                    own.push(event);
-                }
-                self.block(&block, &own).await?;
-                at = block.last;
-                prev = block.hash;
-                time = Some(block.recorded_at);
-            }
+            })
+            .await;
+            page = next?;
         }
         if at != upto || head_hash != prev || time.is_some_and(|time| time != head_time) {
             self.find(Finding::Head { head: upto, last: at });
@@ -160,7 +169,7 @@ impl Walk<'_> {
         Ok(self.report)
     }
 
-    async fn block(&mut self, block: &Block, events: &[RawEvent]) -> Result<(), StoreError> {
+    fn block(&mut self, block: &Block, events: &[RawEvent], texts: &Texts) {
         let mut expected = block.first;
         for event in events {
             while expected < event.seq {
@@ -190,7 +199,9 @@ impl Walk<'_> {
         if block.format != i16::from(FORMAT) || hash.as_slice() != block.hash {
             self.find(Finding::BlockHash { first: block.first, last: block.last });
         }
-        self.contents(events).await
+        for event in events {
+            self.contents(event, texts);
+        }
     }
 
     fn fold(&mut self, event: &RawEvent) {
@@ -203,69 +214,50 @@ impl Walk<'_> {
         for change in changes(&envelope) {
             match change {
                 Change::Take { key, class, holder } => {
+                    if class.is_freed() {
+                        self.keys.entry((holder, class.name())).or_default().push(key.clone());
+                    }
                     self.held.insert(key, Held { class: class.name().to_owned(), holder });
                 }
                 Change::Free { class, holder } => {
-                    self.held.retain(|_, held| held.class != class.name() || held.holder != holder);
+                    for key in self.keys.remove(&(holder, class.name())).unwrap_or_default() {
+                        let own = |held: &Held| held.class == class.name() && held.holder == holder;
+                        if self.held.get(&key).is_some_and(own) {
+                            self.held.remove(&key);
+                        }
+                    }
                 }
             }
         }
     }
 
-    async fn contents(&mut self, events: &[RawEvent]) -> Result<(), StoreError> {
-        let mut wanted = Vec::new();
-        for event in events {
-            if let Ok(data) = serde_json::from_str(&event.data) {
-                references(&data, event.seq, &mut wanted);
-            }
+    /// The texts that these events refer to.
+    async fn texts(&self, events: &[RawEvent]) -> Result<Texts, StoreError> {
+        let ids: Vec<Uuid> = events.iter().flat_map(references).map(|reference| reference.id).collect();
+        let mut texts = Texts::default();
+        if ids.is_empty() {
+            return Ok(texts);
         }
-        if wanted.is_empty() {
-            return Ok(());
+        for row in self.tx.query(crate::store::read::READ_CONTENTS, &[&LOG, &ids]).await? {
+            let (salt, bytes): (&[u8], &[u8]) = (row.try_get("salt")?, row.try_get("bytes")?);
+            texts.found.insert(row.try_get("id")?, hex(&sha256_plain(&[salt, bytes].concat())));
         }
-        let ids: Vec<Uuid> = wanted.iter().map(|reference| reference.id).collect();
-        let rows = self.tx.query(crate::store::read::READ_CONTENTS, &[&LOG, &ids]).await?;
-        let mut found = BTreeMap::new();
-        for row in rows {
-            let (salt, bytes): (Vec<u8>, Vec<u8>) = (row.try_get("salt")?, row.try_get("bytes")?);
-            found.insert(row.try_get::<_, Uuid>("id")?, [salt, bytes].concat());
-        }
-        let missing: Vec<Uuid> = ids.iter().filter(|id| !found.contains_key(id)).copied().collect();
-        let erased = self.erased(&missing).await?;
-        for reference in wanted {
-            match found.get(&reference.id) {
-                None if erased.contains(&reference.id) => self.report.erased += 1,
-                None => {
-                    let (position, content) = (reference.position, reference.id);
-                    self.find(Finding::ContentMissing { position, content });
-                }
-                Some(salted) if hex(&sha256_plain(salted)) == reference.sha256 => {}
-                Some(_) => {
-                    self.find(Finding::Content { position: reference.position, content: reference.id });
-                }
-            }
-        }
-        Ok(())
+        let missing: Vec<Uuid> = ids.into_iter().filter(|id| !texts.found.contains_key(id)).collect();
+        texts.erased = self.erased(&missing).await?;
+        Ok(texts)
     }
 
-    async fn blocks(&self, after: i64) -> Result<Vec<Block>, StoreError> {
-        let rows = self.tx.query(include_str!("../sql/read_blocks.sql"), &[&LOG, &after, &PAGE]).await?;
-        rows.iter()
-            .map(|row| {
-                Ok(Block {
-                    first: row.try_get("first_seq")?,
-                    last: row.try_get("last_seq")?,
-                    format: row.try_get("format")?,
-                    prev: row.try_get("prev_hash")?,
-                    hash: row.try_get("hash")?,
-                    recorded_at: row.try_get("recorded_at")?,
-                })
-            })
-            .collect()
-    }
-
-    async fn events(&self, after: i64, upto: i64) -> Result<Vec<RawEvent>, StoreError> {
-        let rows = self.tx.query(include_str!("../sql/read_between.sql"), &[&LOG, &after, &upto]).await?;
-        rows.iter().map(RawEvent::from_row).collect()
+    fn contents(&mut self, event: &RawEvent, texts: &Texts) {
+        let position = event.seq;
+        for reference in references(event) {
+            let content = reference.id;
+            match texts.found.get(&content) {
+                None if texts.erased.contains(&content) => self.report.erased += 1,
+                None => self.find(Finding::ContentMissing { position, content }),
+                Some(sha256) if *sha256 == reference.sha256 => {}
+                Some(_) => self.find(Finding::Content { position, content }),
+            }
+        }
     }
 
     fn find(&mut self, finding: Finding) {
@@ -273,28 +265,77 @@ impl Walk<'_> {
     }
 }
 
+/// Blocks with their events.
+struct Page {
+    blocks: Vec<Block>,
+    events: Vec<RawEvent>,
+}
+
+/// The blocks that come after a position, up to some events, but one at least.
+async fn read_page(tx: &Transaction<'_>, after: i64) -> Result<Page, StoreError> {
+    let rows = tx.query(include_str!("../sql/read_blocks.sql"), &[&LOG, &after, &PAGE]).await?;
+    let mut blocks: Vec<Block> = Vec::new();
+    for row in &rows {
+        let block = Block {
+            first: row.try_get("first_seq")?,
+            last: row.try_get("last_seq")?,
+            format: row.try_get("format")?,
+            prev: row.try_get("prev_hash")?,
+            hash: row.try_get("hash")?,
+            recorded_at: row.try_get("recorded_at")?,
+        };
+        if !blocks.is_empty() && block.last - after > PAGE {
+            break;
+        }
+        blocks.push(block);
+    }
+    let Some(last) = blocks.last().map(|block| block.last) else {
+        return Ok(Page { blocks, events: Vec::new() });
+    };
+    let rows = tx.query(include_str!("../sql/read_between.sql"), &[&LOG, &after, &last]).await?;
+    let events = rows.iter().map(RawEvent::from_row).collect::<Result<_, _>>()?;
+    Ok(Page { blocks, events })
+}
+
+/// Digests of texts by their ids, and which were erased on purpose.
+#[derive(Default)]
+struct Texts {
+    found: BTreeMap<Uuid, String>,
+    erased: BTreeSet<Uuid>,
+}
+
 struct Reference {
-    position: i64,
     id: Uuid,
     sha256: String,
 }
 
 /// Every content reference in an event's payload, however deep.
-fn references(data: &Value, position: i64, found: &mut Vec<Reference>) {
+fn references(event: &RawEvent) -> Vec<Reference> {
+    let mut found = Vec::new();
+    // Most events have none, and needn't be read for it.
+    if event.data.contains("\"sha256\"")
+        && let Ok(data) = serde_json::from_str(&event.data)
+    {
+        find_references(&data, &mut found);
+    }
+    found
+}
+
+fn find_references(data: &Value, found: &mut Vec<Reference>) {
     match data {
         Value::Object(fields) => {
             let id = fields.get("id").and_then(Value::as_str).and_then(|id| Uuid::parse_str(id).ok());
             let sha256 = fields.get("sha256").and_then(Value::as_str);
             if let (Some(id), Some(sha256), true) = (id, sha256, fields.contains_key("bytes")) {
-                found.push(Reference { position, id, sha256: sha256.to_owned() });
+                found.push(Reference { id, sha256: sha256.to_owned() });
             }
             for value in fields.values() {
-                references(value, position, found);
+                find_references(value, found);
             }
         }
         Value::Array(values) => {
             for value in values {
-                references(value, position, found);
+                find_references(value, found);
             }
         }
         _ => {}

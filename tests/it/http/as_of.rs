@@ -55,7 +55,7 @@ async fn every_read_answers_as_of_a_moment_or_refuses_by_name_and_no_write_takes
         let below = |head: &&str| {
             pattern.strip_prefix(*head).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
-        let kept = PAGES.contains(&pattern) || KEPT.iter().any(|head| below(&head));
+        let kept = PAGES.contains(&pattern) || KEPT.iter().any(below);
         if !kept && answer.status != 200 {
             assert_eq!(answer.problem(400), "as_of_not_kept", "{name}");
             continue;

@@ -169,7 +169,10 @@ async fn a_machine_that_comes_back_in_time_loses_nothing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_machine_that_was_given_up_gets_no_task_before_it_beats_again() {
     let scene = Scene::new().await;
-    scene.served.post("/api/daemons/machine-1/declare-dead", &json!({})).await.is(200);
+    let said = scene.served.cli(&["daemon", "declare-dead", "machine-1"]).await;
+    assert!(said.contains("machine-1 is given up; nothing ran there"), "{said}");
+    let (code, said) = scene.served.cli_refused(&["daemon", "declare-dead", "nosuch"]).await;
+    assert!(code == 4 && said.contains("nosuch"), "{code}: {said}");
     let task = scene.issue("Waits for a machine").await;
     assert_eq!(scene.claim(1).await, Vec::<Value>::new());
     beat(&scene).await;

@@ -16,14 +16,14 @@ pub struct Projects {
     pub version: u32,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 struct ProjectRow {
     status: String,
     changes: u32,
     changed_at: Value,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 struct CountRow {
     projects: u32,
 }
@@ -57,21 +57,24 @@ impl ReadModel for Projects {
                 count.projects += 1;
                 let row =
                     ProjectRow { status: created.status.clone(), changes: 1, changed_at: rows.recorded_at() };
-                rows.put(self.name(), &key, event.workspace, &row)?;
-                rows.put(self.name(), &count_key, event.workspace, &count)
+                rows.put(&key, event.workspace, row);
+                rows.put(&count_key, event.workspace, count);
+                Ok(())
             }
             Event::Project(ProjectEvent::Deleted(_)) => {
                 // One can be deleted again: there is no rule against it here.
                 count.projects -= u32::from(rows.get::<ProjectRow>(self.name(), &key)?.is_some());
                 rows.remove(&key);
-                rows.put(self.name(), &count_key, event.workspace, &count)
+                rows.put(&count_key, event.workspace, count);
+                Ok(())
             }
             Event::Project(ProjectEvent::Updated(updated)) => {
                 let Some(mut row) = rows.get::<ProjectRow>(self.name(), &key)? else { return Ok(()) };
                 row.status = updated.status.clone().unwrap_or(row.status);
                 row.changes += 1;
                 row.changed_at = rows.recorded_at();
-                rows.put(self.name(), &key, event.workspace, &row)
+                rows.put(&key, event.workspace, row);
+                Ok(())
             }
             _ => Ok(()),
         }
@@ -106,7 +109,8 @@ impl ReadModel for Feed {
             return Err(FoldError { read_model: self.name(), key, reason: "poison".to_owned() });
         }
         let row = json!({ "stream": event.stream.id, "version": event.version });
-        rows.put(self.name(), &key, event.workspace, &row)
+        rows.put(&key, event.workspace, row);
+        Ok(())
     }
 }
 
