@@ -84,6 +84,7 @@ pub fn encode(event: &Event) -> Result<Encoded, CodecError> {
         Event::Daemon(e) => serde_json::to_value(e),
         Event::Task(e) => serde_json::to_value(e),
         Event::Directory(e) => serde_json::to_value(e),
+        Event::Webhook(e) => serde_json::to_value(e),
         Event::Unknown(e) => {
             let (event_type, schema_version) = (e.event_type.clone(), e.schema_version);
             return Err(CodecError::Unknown { event_type, schema_version });
@@ -136,6 +137,7 @@ pub fn decode_by(
         Family::Daemon => typed(tagged).map(Event::Daemon),
         Family::Task => typed(tagged).map(Event::Task),
         Family::Directory => typed(tagged).map(Event::Directory),
+        Family::Webhook => typed(tagged).map(Event::Webhook),
         Family::Unknown => return Err(unknown()),
     }
     // Only where it doesn't fit is it asked whether there is such a type at all: most events fit.

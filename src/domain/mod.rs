@@ -24,6 +24,7 @@ pub mod schema_files;
 pub mod sentence;
 pub mod task;
 pub mod upcast;
+pub mod webhook;
 pub mod what_if;
 pub mod workspace;
 

@@ -35,6 +35,7 @@ pub mod reservations;
 pub mod runtime_presence;
 pub mod task_status;
 pub mod timers;
+pub mod webhooks;
 
 #[cfg(test)]
 mod tests;
