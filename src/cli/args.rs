@@ -49,8 +49,8 @@ pub struct Common {
     /// A table for people, or JSON for programs.
     #[arg(long, global = true, value_enum, default_value_t = Format::Table, help_heading = "Global options")]
     pub output: Format,
-    /// Shows what was there at an earlier moment: a position of the log, a time (`2026-12-01 14:00`), or how long
-    /// ago (`2h`). For verbs that list and show.
+    /// Shows what was there at an earlier moment: a position of the log, a time (`2026-12-01 14:00`, UTC unless it
+    /// names a zone, as all times shown), or how long ago (`2h`). For verbs that list and show.
     #[arg(
         long,
         global = true,
@@ -169,7 +169,7 @@ impl Verb {
         use verb::account::{TokenVerb, WorkspaceVerb};
         use verb::agent::AgentVerb;
         use verb::daemon::DaemonVerb;
-        use verb::issue::IssueVerb;
+        use verb::issue::{CommentVerb, IssueVerb};
         use verb::project::ProjectVerb;
         use verb::resource::ResourceVerb;
         use verb::task::TaskVerb;
@@ -183,7 +183,11 @@ impl Verb {
                         | ProjectVerb::Resource(ResourceVerb::List { .. })
                 )
                 | Self::Agent(AgentVerb::List | AgentVerb::Get { .. })
-                | Self::Issue(IssueVerb::List { .. } | IssueVerb::Get { .. })
+                | Self::Issue(
+                    IssueVerb::List { .. }
+                        | IssueVerb::Get { .. }
+                        | IssueVerb::Comment(CommentVerb::List { .. })
+                )
                 | Self::Task(
                     TaskVerb::List(_)
                         | TaskVerb::Show { .. }

@@ -41,6 +41,9 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Role, ExitCode
         }
         // Nobody to tell it to: the exit code still says it.
         drop(error.print());
+        if error.use_stderr() {
+            output::next(&CliError::CommandLine(CommandLine::of(&error)).next_step());
+        }
         if error.use_stderr() { ExitCode::from(1) } else { ExitCode::SUCCESS }
     })?;
     let Cli { common, verb } = cli;
@@ -113,6 +116,14 @@ pub fn daemon_config(common: &Common, args: &DaemonStart, limits: Limits) -> Res
     verb::daemon::daemon_config(&Session::new(common, limits), args)
 }
 
+/// Refuses `daemon start --foreground` where it would only be in the way.
+///
+/// # Errors
+/// When the profile's server is part of a `multica up` that doesn't run.
+pub async fn daemon_may_start(common: &Common, limits: Limits) -> Result<(), CliError> {
+    verb::daemon::may_start(&Session::new(common, limits)).await
+}
+
 async fn dispatch(session: &Session, role: ClientRole) -> Result<(), CliError> {
     match role.verb {
         Verb::Daemon(verb) => verb::daemon::run(session, &role.common, verb).await,
@@ -181,6 +192,7 @@ mod tests {
             "multica directory show x",
             "multica issue list",
             "multica issue get x",
+            "multica issue comment list x",
             "multica agent list",
             "multica agent get x",
             "multica project list",
@@ -204,6 +216,9 @@ mod tests {
             "multica feed",
             "multica verify",
             "multica issue rerun x",
+            "multica issue comment add x --content y",
+            "multica audit",
+            "multica auth status",
             "multica agent archive x",
             "multica webhook deliveries x",
             "multica webhook retry x --all",

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use jiff::tz::TimeZone;
 use serde_json::Value;
 
 use super::args::Common;
@@ -37,16 +36,16 @@ impl Session {
             workspace: common.workspace_id.clone(),
             profile: common.profile.clone(),
         };
+        let past = match &common.as_of {
+            Some(moment) => Past::of(moment.to_string()),
+            None => Past::default(),
+        };
         Self {
-            out: Out::new(common.output, jiff::Timestamp::now()),
+            out: Out::new(common.output, jiff::Timestamp::now(), past.clone()),
             environment: Environment::of_process(),
             current_dir: std::env::current_dir().unwrap_or_default(),
             limits,
-            past: match &common.as_of {
-                // A time without a zone is one of this machine's.
-                Some(moment) => Past::of(moment.clone().said_in(&TimeZone::system()).to_string()),
-                None => Past::default(),
-            },
+            past,
             flags,
             written: Written::seen(),
         }

@@ -113,6 +113,16 @@ fn head(title: &str) -> Markup {
     }
 }
 
+/// A sentence whose parts between backticks are to be typed, or were.
+#[must_use]
+pub fn with_code(sentence: &str) -> Markup {
+    html! {
+        @for (index, part) in sentence.split('`').enumerate() {
+            @if index % 2 == 1 { code { (part) } } @else { (part) }
+        }
+    }
+}
+
 /// A page that says what went wrong and what to do.
 #[must_use]
 pub fn problem(title: &str, sentence: &str, next_step: &str) -> Markup {
@@ -121,8 +131,8 @@ pub fn problem(title: &str, sentence: &str, next_step: &str) -> Markup {
         &html! {
             div.sign-in.card {
                 h1 { (title) }
-                p { (sentence) }
-                p.muted { (next_step) }
+                p { (with_code(sentence)) }
+                p.muted { (with_code(next_step)) }
                 p { a href="/" { "To the feed" } }
             }
         },
