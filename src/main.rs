@@ -114,7 +114,15 @@ async fn run_server(common: &Common, args: &ServerArgs) -> ExitCode {
         return RoleError::Exposed(address).fail(common);
     }
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    match system::server(variable, SocketAddr::new(address, args.port), Vec::new(), &args.seal_to).await {
+    match system::server(
+        variable,
+        SocketAddr::new(address, args.port),
+        Vec::new(),
+        &args.seal_to,
+        &args.webhook_to,
+    )
+    .await
+    {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => cli::fail(&error, "server", &error.next_step(), common.wants_json()),
     }

@@ -24,7 +24,7 @@ pub enum Role {
 /// Runs coding agents in real directories, and can say at any later time what happened and why.
 #[derive(Debug, Parser)]
 #[command(name = "multica", version, max_term_width = 110, disable_help_subcommand = true)]
-#[command(after_help = "Local directories explained: multica help local-directories")]
+#[command(after_help = "Explained at length: multica help local-directories, multica help webhooks")]
 pub struct Cli {
     /// Flags of every verb.
     #[command(flatten)]
@@ -107,6 +107,9 @@ pub enum Verb {
     /// Directories: who works in them and who waits.
     #[command(subcommand)]
     Directory(verb::directory::DirectoryVerb),
+    /// Webhooks: addresses that events are delivered to, signed, in order, at least once.
+    #[command(subcommand)]
+    Webhook(verb::webhook::WebhookVerb),
     /// Who did what: events and refused commands, filtered, shown whole, exported.
     Audit(Box<verb::audit::AuditArgs>),
     /// Everything that happens, as it happens.
@@ -154,7 +157,7 @@ pub enum Verb {
     },
     /// Explains a topic, or a verb.
     Help {
-        /// `local-directories`, or the words of a verb.
+        /// `local-directories`, `webhooks`, or the words of a verb.
         words: Vec<String>,
     },
 }
@@ -170,6 +173,7 @@ impl Verb {
         use verb::project::ProjectVerb;
         use verb::resource::ResourceVerb;
         use verb::task::TaskVerb;
+        use verb::webhook::WebhookVerb;
         matches!(
             self,
             Self::Daemon(DaemonVerb::List)
@@ -197,6 +201,7 @@ impl Verb {
                 | Self::WhatIf(_)
                 | Self::Workspace(WorkspaceVerb::List)
                 | Self::Token(TokenVerb::List)
+                | Self::Webhook(WebhookVerb::List | WebhookVerb::Show { .. })
         )
     }
 }
@@ -227,6 +232,10 @@ pub struct UpArgs {
     /// [env: MULTICA_SEAL_TO]; otherwise a file beside the data directory.
     #[arg(long, value_name = "PLACE")]
     pub seal_to: Vec<String>,
+    /// Whom webhooks are delivered to: a name, `*.NAME`, a range of addresses such as `10.1.0.0/16` (private ones only
+    /// so), or `public`; may be given more than once [env: MULTICA_WEBHOOK_TO]; otherwise every public address.
+    #[arg(long, value_name = "WHOM")]
+    pub webhook_to: Vec<String>,
 }
 
 /// `multica server`.
@@ -245,6 +254,10 @@ pub struct ServerArgs {
     /// [env: MULTICA_SEAL_TO]; otherwise nowhere.
     #[arg(long, value_name = "PLACE")]
     pub seal_to: Vec<String>,
+    /// Whom webhooks are delivered to: a name, `*.NAME`, a range of addresses such as `10.1.0.0/16` (private ones only
+    /// so), or `public`; may be given more than once [env: MULTICA_WEBHOOK_TO]; otherwise every public address.
+    #[arg(long, value_name = "WHOM")]
+    pub webhook_to: Vec<String>,
 }
 
 /// `multica daemon start`.

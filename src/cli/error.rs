@@ -128,6 +128,14 @@ pub enum CliError {
         /// The file.
         file: PathBuf,
     },
+    /// A test that a webhook's receiver didn't take.
+    #[error("{webhook} didn't take the test: {why}")]
+    NotTaken {
+        /// The webhook.
+        webhook: String,
+        /// Why.
+        why: String,
+    },
     /// Something of the installation doesn't work.
     #[error("{faults} thing(s) need looking after")]
     Unwell {
@@ -283,6 +291,7 @@ impl CliError {
             Self::ExportBroken { .. } => "export_broken",
             Self::NoExport { .. } => "no_export",
             Self::NotVerified { .. } => "not_verified",
+            Self::NotTaken { .. } => "not_taken",
             Self::Unwell { .. } => "unwell",
         };
         own.to_owned()
@@ -362,6 +371,9 @@ impl CliError {
             }
             Self::NoExport { .. } => {
                 "Name another file, or the format in which that one was written.".to_owned()
+            }
+            Self::NotTaken { webhook, .. } => {
+                format!("Look at the receiver, or at the address: `multica webhook show {webhook}`.")
             }
             Self::Unwell { .. } => "Each line names what helps.".to_owned(),
             Self::NotVerified { .. } => {

@@ -132,6 +132,7 @@ async fn dispatch(session: &Session, role: ClientRole) -> Result<(), CliError> {
         Verb::Issue(verb) => verb::issue::run(session, verb).await,
         Verb::Task(verb) => verb::task::run(session, verb).await,
         Verb::Directory(verb) => verb::directory::run(session, verb).await,
+        Verb::Webhook(verb) => verb::webhook::run(session, verb).await,
         Verb::Audit(args) => verb::audit::run(session, *args).await,
         Verb::Feed(args) => verb::task::feed(session, args).await,
         Verb::Workspace(verb) => verb::account::workspace(session, verb).await,
@@ -200,6 +201,8 @@ mod tests {
             "multica daemon list",
             "multica workspace list",
             "multica token list",
+            "multica webhook list",
+            "multica webhook show x",
         ] {
             assert!(shows(reads), "{reads}");
         }
@@ -217,6 +220,10 @@ mod tests {
             "multica audit",
             "multica auth status",
             "multica agent archive x",
+            "multica webhook deliveries x",
+            "multica webhook retry x --all",
+            "multica webhook replay x --from 1",
+            "multica webhook test x",
             "multica config show",
         ] {
             assert!(!shows(does), "{does}");

@@ -11,7 +11,7 @@ use crate::client::api::{Api, Call, Connection, Past, Written};
 use crate::client::config::{Environment, Flags, Home, Profile, Settings};
 use crate::client::in_task::TaskContext;
 use crate::kernel::limits::Limits;
-use crate::wire::api::{Agent, Directory, Project, Resource, Token};
+use crate::wire::api::{Agent, Directory, Project, Resource, Token, Webhook};
 
 /// See the module.
 pub struct Session {
@@ -211,6 +211,7 @@ named! {
     Directory = "directory", |directory| &directory.label, at |directory| directory.path.as_deref();
     Resource = "resource", |resource| resource.label.as_deref().unwrap_or_default();
     Token = "token", |token| &token.name;
+    Webhook = "webhook", |webhook| &webhook.name;
 }
 
 /// Takes `.` and `..` out of an absolute path, by its text alone: what it names may not exist yet.

@@ -25,6 +25,7 @@ pub mod sentence;
 mod tagged;
 pub mod task;
 pub mod upcast;
+pub mod webhook;
 pub mod what_if;
 pub mod workspace;
 

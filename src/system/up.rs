@@ -79,6 +79,7 @@ pub async fn run(common: &Common, args: &UpArgs, limits: Limits) -> Result<ExitC
         token,
         limits: limits.clone(),
         seal_to: args.seal_to.clone(),
+        webhook_to: args.webhook_to.clone(),
     };
     let up = super::up(start, stop_server.clone()).await;
     if signals.came().await {

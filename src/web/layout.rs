@@ -6,13 +6,16 @@ use maud::{DOCTYPE, Markup, html};
 
 use super::view::Frame;
 
-const PAGES: [(&str, &str); 5] = [
+const PAGES: [(&str, &str); 6] = [
     ("/", "Feed"),
     ("/tasks", "Tasks"),
     ("/directories", "Directories"),
     ("/projects", "Projects"),
     ("/audit", "Audit"),
+    (FOR_ADMINS, "Webhooks"),
 ];
+
+const FOR_ADMINS: &str = "/webhooks";
 
 /// A whole page: `script` is the module that makes it live.
 #[must_use]
@@ -26,7 +29,7 @@ pub fn page(frame: &Frame, here: &str, title: &str, script: &str, body: &Markup)
                 header.bar {
                     a.brand href="/" { "multica" }
                     nav aria-label="Pages" {
-                        @for (path, name) in PAGES {
+                        @for (path, name) in PAGES.into_iter().filter(|(path, _)| frame.admin || *path != FOR_ADMINS) {
                             a href=(href(frame, path)) aria-current=[(path == here).then_some("page")] { (name) }
                         }
                     }

@@ -10,6 +10,7 @@ use crate::cli::error::{CliError, UsageError};
 use crate::cli::output::line;
 
 const LOCAL_DIRECTORIES: &str = include_str!("local_directories.txt");
+const WEBHOOKS: &str = include_str!("webhooks.txt");
 
 pub fn completions(shell: clap_complete::Shell) -> Result<(), CliError> {
     let mut text = Vec::new();
@@ -28,6 +29,9 @@ pub fn man(dir: &Path) -> Result<(), CliError> {
 pub fn help(words: &[String]) -> Result<(), CliError> {
     if words == ["local-directories"] {
         return line(LOCAL_DIRECTORIES.trim_end());
+    }
+    if words == ["webhooks"] {
+        return line(WEBHOOKS.trim_end());
     }
     let mut command = Cli::command();
     command.build();

@@ -16,4 +16,5 @@ pub mod replay;
 pub mod resource;
 pub mod task;
 pub mod verify;
+pub mod webhook;
 pub mod what_if;

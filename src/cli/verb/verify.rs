@@ -45,11 +45,12 @@ pub async fn run(session: &Session, args: VerifyArgs) -> Result<(), CliError> {
         }
         if findings.is_empty() {
             line(&format!(
-                "Verified up to position {}: {} blocks, {} seals, every chain, content and read model as it \
-                 should be.",
+                "Verified up to position {}: {} blocks, {} seals, {} deliveries, every chain, content and read model \
+                 as it should be.",
                 text(&answer, "up_to"),
                 text(&answer, "blocks"),
-                text(&answer, "seals")
+                text(&answer, "seals"),
+                text(&answer, "deliveries")
             ))?;
         }
     }

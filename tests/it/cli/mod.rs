@@ -40,6 +40,7 @@ fn help_names_every_verb() {
         "config",
         "verify",
         "seal",
+        "webhook",
         "completions",
         "man",
         "help",
@@ -47,6 +48,7 @@ fn help_names_every_verb() {
         assert!(text.lines().any(|line| line.trim_start().starts_with(verb)), "{verb} in {text}");
     }
     multica(home.path()).args(["help", "local-directories"]).assert().success();
+    multica(home.path()).args(["help", "webhooks"]).assert().success();
     multica(home.path()).args(["help", "project", "resource", "add"]).assert().success();
 }
 

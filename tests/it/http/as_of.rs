@@ -20,7 +20,7 @@ const KEPT: [&str; 11] = [
     "/api/me",
     "/api/what-if",
 ];
-const PAGES: [&str; 5] = ["/", "/tasks", "/tasks/{id}", "/directories", "/projects"];
+const PAGES: [&str; 6] = ["/", "/tasks", "/tasks/{id}", "/directories", "/projects", "/webhooks"];
 
 async fn head(scene: &Scene) -> i64 {
     multica::store::read::head(&scene.served.app.store).await.unwrap()

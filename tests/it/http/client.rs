@@ -8,6 +8,7 @@ use multica::kernel::limits::{Limits, Millis};
 use multica::seal::Place;
 use multica::store::Durability;
 use multica::system::{Bootstrap, RealWorld, Server, Setup, SystemError, bootstrap};
+use multica::webhook::address::Allowed;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -75,6 +76,11 @@ pub fn limits() -> Limits {
     }
 }
 
+/// Receivers of tests are on this machine.
+fn loopback() -> Allowed {
+    Allowed::parse(["127.0.0.1"]).unwrap()
+}
+
 impl Served {
     pub async fn new() -> Self {
         Self::with(limits()).await
@@ -88,7 +94,21 @@ impl Served {
     pub async fn sealing(seals: Vec<Place>, limits: Limits) -> Self {
         let db = TestDb::new().await;
         let (app, owner) = (db.app.clone(), db.owner.clone());
-        Self::start(db, app, owner, limits, seals).await
+        Self::start(db, app, owner, limits, seals, loopback()).await
+    }
+
+    /// One that delivers webhooks only where it is allowed.
+    pub async fn delivering(to: Allowed, limits: Limits) -> Self {
+        let db = TestDb::new().await;
+        let (app, owner) = (db.app.clone(), db.owner.clone());
+        Self::start(db, app, owner, limits, Vec::new(), to).await
+    }
+
+    /// Another server on the same database.
+    pub async fn beside(&self, to: Allowed, limits: Limits) -> Self {
+        let (app, owner) = (self.db.app.clone(), self.db.owner.clone());
+        let db = TestDb { app: app.clone(), owner: owner.clone() };
+        Self::start(db, app, owner, limits, Vec::new(), to).await
     }
 
     pub async fn on(
@@ -97,7 +117,7 @@ impl Served {
         owner: multica::store::Address,
         limits: Limits,
     ) -> Self {
-        Self::start(db, app, owner, limits, Vec::new()).await
+        Self::start(db, app, owner, limits, Vec::new(), loopback()).await
     }
 
     async fn start(
@@ -106,6 +126,7 @@ impl Served {
         owner: multica::store::Address,
         limits: Limits,
         seals: Vec<Place>,
+        webhooks_to: Allowed,
     ) -> Self {
         let shutdown = CancellationToken::new();
         let setup = Setup {
@@ -117,6 +138,7 @@ impl Served {
             listener: multica::system::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap(),
             hosts: Vec::new(),
             seals,
+            webhooks_to,
             shutdown: shutdown.clone(),
             world: Arc::new(RealWorld),
         };
