@@ -175,7 +175,7 @@ async fn a_verification_is_an_event_with_its_counts() {
     let Event::Operation(OperationEvent::Verified(verified)) = &events[0].event else { panic!("{events:?}") };
     let counted = json!({"up_to": verified.up_to, "blocks": verified.blocks, "erased": verified.erased,
         "read_models": verified.read_models, "findings": verified.findings, "recorded": answer["recorded"],
-        "seals": 0});
+        "deliveries": 0, "seals": 0});
     assert_eq!(counted, answer);
     assert_eq!(
         (verified.found, u64::from(verified.read_models)),

@@ -12,6 +12,16 @@ use super::webhooks::{SOON, hook, patient, python_signs, quick, settled, text};
 use crate::support::eventually;
 use crate::support::receiver::{Receiver, Reply};
 
+/// A process that ends with its test, however that ends.
+struct Ended(std::process::Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_test_says_what_the_receiver_said() {
     let served = Served::with(quick()).await;
@@ -122,7 +132,7 @@ async fn a_certificate_that_nobody_vouches_for_is_refused() {
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     // A port that was free a moment ago.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let mut server = Command::new("openssl")
+    let server = Command::new("openssl")
         .args(["s_server", "-quiet", "-www", "-accept", &format!("127.0.0.1:{port}"), "-key"])
         .arg(&key)
         .arg("-cert")
@@ -132,6 +142,7 @@ async fn a_certificate_that_nobody_vouches_for_is_refused() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
+    let server = Ended(server);
     let served = Served::with(quick()).await;
     let body = json!({"name": "chat", "url": format!("https://127.0.0.1:{port}/")});
     served.post("/api/webhooks", &body).await.is(201);
@@ -148,8 +159,7 @@ async fn a_certificate_that_nobody_vouches_for_is_refused() {
     let test = served.post("/api/webhooks/chat/test", &json!({})).await.is(200);
     assert_eq!(test["delivered"], false, "{test}");
     assert!(receiver.got().is_empty());
-    server.kill().unwrap();
-    server.wait().unwrap();
+    drop(server);
     served.finish().await;
 }
 

@@ -121,12 +121,17 @@ impl Drop for Receiver {
 fn serve(stream: &TcpStream, shared: &Shared) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
-    reader.read_line(&mut line)?;
+    // A sender that breaks off in the middle has sent nothing.
+    let read = |reader: &mut BufReader<&TcpStream>, line: &mut String| match reader.read_line(line)? {
+        0 => Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof)),
+        _ => Ok(()),
+    };
+    read(&mut reader, &mut line)?;
     let path = line.split(' ').nth(1).unwrap_or_default().to_owned();
     let mut headers = BTreeMap::new();
     loop {
         line.clear();
-        reader.read_line(&mut line)?;
+        read(&mut reader, &mut line)?;
         let Some((name, value)) = line.trim().split_once(": ") else { break };
         headers.insert(name.to_ascii_lowercase(), value.to_owned());
     }
