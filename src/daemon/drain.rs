@@ -16,7 +16,7 @@ pub async fn stop_when_asked(daemon: &Arc<Daemon>) -> Ended {
     }
     let running = daemon.lives.running();
     tracing::info!(running, drain_seconds = daemon.config.drain.as_secs(), "stopping: no new claims");
-    say(daemon, "/api/daemon/drain", &drain_body(daemon, false)).await;
+    say(daemon, "/api/daemon/drain", &drain_body(daemon)).await;
     let busy = |phase| matches!(phase, Phase::Entering | Phase::Supervised | Phase::Recovering);
     tokio::select! {
         () = daemon.lives.wait_without(busy) => {}
@@ -39,14 +39,14 @@ pub async fn stop_when_asked(daemon: &Arc<Daemon>) -> Ended {
     let told = |phase| phase == Phase::Delivering;
     drop(tokio::time::timeout(limits.farewell.duration(), daemon.lives.wait_without(told)).await);
     let undelivered = daemon.lives.list().iter().filter(|(_, _, phase)| *phase != Phase::Waiting).count();
-    say(daemon, "/api/daemon/drain", &drain_body(daemon, true)).await;
+    // The sign-off ends the drain too: in between it would be given tasks again.
     sign_off(daemon).await;
     tracing::info!(interrupted, undelivered, "stopped");
     Ended::Stopped { interrupted, undelivered }
 }
 
-fn drain_body(daemon: &Daemon, ended: bool) -> Value {
-    json!({"daemon_id": daemon.config.daemon_id, "incarnation": daemon.incarnation, "ended": ended})
+fn drain_body(daemon: &Daemon) -> Value {
+    json!({"daemon_id": daemon.config.daemon_id, "incarnation": daemon.incarnation})
 }
 
 async fn sign_off(daemon: &Daemon) {

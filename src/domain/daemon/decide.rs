@@ -60,6 +60,9 @@ pub fn decide(daemon: Option<&Daemon>, command: DaemonCommand) -> Decision {
                 return Ok(Vec::new());
             }
             let mut events = went_offline(daemon, &[], None);
+            if daemon.draining {
+                events.push(DaemonEvent::DrainEnded(Drain { incarnation }));
+            }
             events.push(DaemonEvent::Deregistered(Drain { incarnation }));
             Ok(events)
         }

@@ -227,6 +227,12 @@ fn a_drain_and_a_sign_off_are_said_once() {
         DaemonEvent::RuntimeWentOffline(presence("command")),
         DaemonEvent::Deregistered(Drain { incarnation: FIRST }),
     ]);
+    // Whoever leaves while it drains takes nothing in between: the drain ends with the sign-off.
+    given(draining()).when(DaemonCommand::Deregister { incarnation: None }).then([
+        DaemonEvent::RuntimeWentOffline(presence("command")),
+        DaemonEvent::DrainEnded(Drain { incarnation: FIRST }),
+        DaemonEvent::Deregistered(Drain { incarnation: FIRST }),
+    ]);
     let over = || {
         begun().into_iter().chain([
             DaemonEvent::RuntimeWentOffline(presence("command")),

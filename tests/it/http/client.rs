@@ -70,7 +70,7 @@ pub fn limits() -> Limits {
         order_poll: Millis(300),
         at_least_wait: Millis(5_000),
         feed_keep_alive: Millis(300),
-        database_wait: Millis(500),
+        database_wait: Millis(2_000),
         probe_wait: Millis(2_000),
         ..Limits::default()
     }

@@ -191,7 +191,9 @@ async fn every_read_model_comes_out_equal_from_pages_of_any_size_while_work_goes
     let registry = std::sync::Arc::new(Registry::new(fold::registry::all()).unwrap());
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let sizes = (1_i64..40, 1_i64..40, 0_i64..20);
-    for round in 0..6 {
+    // More rounds with `MULTICA_TEST_LONG=1` (`bin/test --long`): each rebuilds every read model, a page at a time.
+    let long = std::env::var("MULTICA_TEST_LONG").is_ok_and(|long| long == "1");
+    for round in 0..if long { 6 } else { 2 } {
         let (rebuild_page, follower_page, rebuild_lag) = sizes.new_tree(&mut runner).unwrap().current();
         let store = scene
             .served
