@@ -119,6 +119,9 @@ pub enum CliError {
         /// The file.
         file: PathBuf,
     },
+    /// What can't be undone wasn't confirmed.
+    #[error("nothing was erased: it wasn't confirmed")]
+    NotConfirmed,
     /// Something of the installation doesn't work.
     #[error("{faults} thing(s) need looking after")]
     Unwell {
@@ -266,6 +269,7 @@ impl CliError {
             Self::NoSeals { .. } => "no_seals",
             Self::ExportBroken { .. } => "export_broken",
             Self::NoExport { .. } => "no_export",
+            Self::NotConfirmed => "not_confirmed",
             Self::NotVerified { .. } => "not_verified",
             Self::Unwell { .. } => "unwell",
         };
@@ -329,6 +333,7 @@ impl CliError {
             Self::NoExport { .. } => {
                 "Name another file, or the format in which that one was written.".to_owned()
             }
+            Self::NotConfirmed => "See what would go with --dry-run; say --yes to do it.".to_owned(),
             Self::Unwell { .. } => "Each line names what helps.".to_owned(),
             Self::NotVerified { .. } => {
                 "Keep the data as it is; each finding names where to look.".to_owned()

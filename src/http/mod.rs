@@ -93,6 +93,8 @@ pub struct Parts {
     pub damaged_tasks: SetAside<TaskId>,
     /// What seals the log.
     pub seals: Arc<Seals>,
+    /// For how many days transcripts are kept; none: for ever.
+    pub keep_transcripts: Option<u32>,
     /// Fires when the server stops.
     pub shutdown: CancellationToken,
 }

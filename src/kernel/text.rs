@@ -1,5 +1,8 @@
 //! Inbound text made safe to store: no NUL, no invalid UTF-8, a bounded length.
 
+/// Stands where a text was that has been erased.
+pub const ERASED: &str = "[erased]";
+
 /// Removes NUL characters, which PostgreSQL can't hold.
 #[must_use]
 pub fn without_nul(text: &str) -> String {

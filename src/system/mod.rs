@@ -5,6 +5,7 @@
 //!
 //! Not here: the machine half; the command line.
 
+mod choices;
 pub mod demo_place;
 pub mod file_error;
 pub mod log;
@@ -26,6 +27,8 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+pub use self::choices::Choices;
+use self::choices::{KEEP_TRANSCRIPTS, kept_days};
 use self::record::{record_passed_over, record_start, submit};
 use crate::app::AppError;
 use crate::app::policy::Policies;
@@ -73,6 +76,14 @@ pub enum SystemError {
     Missing {
         /// Its name.
         name: &'static str,
+    },
+    /// A number of days that is none.
+    #[error("{name} is a number of days from 1 on, not `{text}`")]
+    Days {
+        /// The variable's name.
+        name: &'static str,
+        /// What it holds.
+        text: String,
     },
     /// `MULTICA_LIMITS` isn't JSON of limits.
     #[error("MULTICA_LIMITS cannot be read")]
@@ -137,6 +148,7 @@ impl SystemError {
     pub fn next_step(&self) -> String {
         match self {
             Self::Missing { name } => format!("Set {name} and start again."),
+            Self::Days { name, .. } => format!("Correct {name}, or unset it: transcripts are kept then."),
             Self::Limits(_) => "Correct MULTICA_LIMITS, or unset it.".to_owned(),
             Self::KeyFile { .. } | Self::KeyForm { .. } => {
                 "Bring the key file back from a backup: the log was begun with it.".to_owned()
@@ -198,6 +210,8 @@ pub struct Setup {
     pub hosts: Vec<String>,
     /// Where it seals the log to by itself.
     pub seals: Vec<Place>,
+    /// For how many days it keeps transcripts; none: for ever.
+    pub keep_transcripts: Option<u32>,
     /// Fires when it has to stop.
     pub shutdown: CancellationToken,
     /// Clock and randomness.
@@ -254,6 +268,7 @@ impl Server {
             hosts: Hosts::new(address, &setup.hosts),
             tail: http::tail::Tail::default(),
             seals,
+            keep_transcripts: setup.keep_transcripts,
             shutdown: setup.shutdown,
         };
         let app = App::new(store, parts);
@@ -298,6 +313,7 @@ fn loops(app: &App) -> JoinSet<()> {
         registry: app.registry.clone(),
         world: app.world.clone(),
         limits: app.limits.clone(),
+        keep_transcripts: app.keep_transcripts,
     };
     loops.spawn(policies.run(app.world.uuid_v7(), app.shutdown.clone()));
     loops.spawn(app.seals.clone().run(app.world.uuid_v7(), app.shutdown.clone()));
@@ -425,7 +441,7 @@ pub async fn server(
     variable: impl Fn(&str) -> Option<String>,
     listen: SocketAddr,
     hosts: Vec<String>,
-    seal_to: &[String],
+    choices: Choices,
 ) -> Result<(), SystemError> {
     let world: Arc<dyn World> = Arc::new(RealWorld);
     let needed = |name: &'static str| variable(name).ok_or(SystemError::Missing { name });
@@ -444,7 +460,8 @@ pub async fn server(
         key: instance_key(&key_file, false, world.as_ref())?,
         listener: bind(listen).await?,
         hosts,
-        seals: seal_places(seal_to, variable(SEAL_TO))?,
+        seals: seal_places(&choices.seal_to, variable(SEAL_TO))?,
+        keep_transcripts: kept_days(choices.keep_transcripts, variable(KEEP_TRANSCRIPTS))?,
         shutdown: shutdown.clone(),
         world,
     };
@@ -505,8 +522,8 @@ pub struct Start {
     pub token: Option<String>,
     /// The bounds in force.
     pub limits: Limits,
-    /// Where it seals the log to; nowhere named: a file beside the data directory.
-    pub seal_to: Vec<String>,
+    /// What the operator chooses; no place for seals named: a file beside the data directory.
+    pub choices: Choices,
 }
 
 /// Starts the private database in the claimed data directory and a server on it. What can't be started leaves
@@ -515,8 +532,9 @@ pub struct Start {
 /// # Errors
 /// [`SystemError`].
 pub async fn up(start: Start, shutdown: CancellationToken) -> Result<Up, SystemError> {
-    let Start { claim, listener, person, token, limits, seal_to } = start;
-    let mut seals = seal_places(&seal_to, std::env::var(SEAL_TO).ok())?;
+    let Start { claim, listener, person, token, limits, choices } = start;
+    let mut seals = seal_places(&choices.seal_to, std::env::var(SEAL_TO).ok())?;
+    let keep_transcripts = kept_days(choices.keep_transcripts, std::env::var(KEEP_TRANSCRIPTS).ok())?;
     if seals.is_empty() {
         // Beside the data directory: who restores that from a backup still has the newer seals.
         let mut name = claim.data_dir().as_os_str().to_owned();
@@ -541,6 +559,7 @@ pub async fn up(start: Start, shutdown: CancellationToken) -> Result<Up, SystemE
         listener,
         hosts: Vec::new(),
         seals,
+        keep_transcripts,
         shutdown,
         world,
     };

@@ -77,8 +77,12 @@ async fn declare_dead(session: &Session, daemon: &str) -> Result<(), CliError> {
     let answer = session.call(Call::post(&path, &json!({}))?).await?;
     let sentence = match answer["lost"].as_array().map_or(0, Vec::len) {
         0 => format!("The daemon {daemon} is given up; nothing ran there."),
-        1 => format!("The daemon {daemon} is given up; 1 task that ran there is lost, and tried again where it may."),
-        n => format!("The daemon {daemon} is given up; {n} tasks that ran there are lost, and tried again where they may."),
+        1 => format!(
+            "The daemon {daemon} is given up; 1 task that ran there is lost, and tried again where it may."
+        ),
+        n => format!(
+            "The daemon {daemon} is given up; {n} tasks that ran there are lost, and tried again where they may."
+        ),
     };
     session.out.done(&answer, &sentence)
 }

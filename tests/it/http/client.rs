@@ -88,7 +88,14 @@ impl Served {
     pub async fn sealing(seals: Vec<Place>, limits: Limits) -> Self {
         let db = TestDb::new().await;
         let (app, owner) = (db.app.clone(), db.owner.clone());
-        Self::start(db, app, owner, limits, seals).await
+        Self::start(db, app, owner, limits, seals, None).await
+    }
+
+    /// One that removes transcripts after so many days.
+    pub async fn keeping(days: u32, limits: Limits) -> Self {
+        let db = TestDb::new().await;
+        let (app, owner) = (db.app.clone(), db.owner.clone());
+        Self::start(db, app, owner, limits, Vec::new(), Some(days)).await
     }
 
     pub async fn on(
@@ -97,7 +104,7 @@ impl Served {
         owner: multica::store::Address,
         limits: Limits,
     ) -> Self {
-        Self::start(db, app, owner, limits, Vec::new()).await
+        Self::start(db, app, owner, limits, Vec::new(), None).await
     }
 
     async fn start(
@@ -106,6 +113,7 @@ impl Served {
         owner: multica::store::Address,
         limits: Limits,
         seals: Vec<Place>,
+        keep_transcripts: Option<u32>,
     ) -> Self {
         let shutdown = CancellationToken::new();
         let setup = Setup {
@@ -117,6 +125,7 @@ impl Served {
             listener: multica::system::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap(),
             hosts: Vec::new(),
             seals,
+            keep_transcripts,
             shutdown: shutdown.clone(),
             world: Arc::new(RealWorld),
         };
