@@ -8,6 +8,7 @@
 //!   wire                          what crosses HTTP
 //!   process, git                  children, signals, locks, files · the git CLI and git2
 //!   seal                          the log's hashes in files and repositories outside the database
+//!   webhook                       what goes out to webhooks: addresses, signatures, requests
 //! server half                     machine half
 //!   store      bytes              agent       how each provider is started and read
 //!   readmodel  tables, queries    execenv     env roots, context files, places to work
@@ -56,6 +57,9 @@
 //! | sidecars | context files that a run writes into its work directory and removes again |
 //! | position | an event's place in the log, dense from 1 |
 //! | seal | the hash of the log's last block, kept outside the database |
+//! | webhook, receiver | an address that events are sent to; who is behind it |
+//! | delivery, attempt | one event for one webhook, under one id; one try to send it |
+//! | dead-lettered | of a delivery: given up after its last attempt |
 //! | reservation | a key with one holder: a rule over more than the streams written |
 //! | read model, fold | tables computed from events; the pure function that computes them |
 //! | moment, as of | a position, or the last one recorded at or before a time; what was there then |
@@ -79,4 +83,5 @@ pub mod store;
 pub mod supervisor;
 pub mod system;
 pub mod web;
+pub mod webhook;
 pub mod wire;

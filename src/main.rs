@@ -53,10 +53,19 @@ async fn play(role: Role, limits: Limits) -> ExitCode {
             }
             cli::run(*client, limits).await
         }
-        Role::Daemon(common, start) => match cli::daemon_config(&common, &start, limits) {
-            Ok(config) => run_daemon(config, &common, start.log_to_file).await,
-            Err(error) => cli::report(&error, common.wants_json()),
-        },
+        Role::Daemon(common, start) => {
+            let config = match cli::daemon_config(&common, &start, limits.clone()) {
+                Ok(config) => config,
+                Err(error) => return cli::report(&error, common.wants_json()),
+            };
+            // A start in the background has looked already.
+            if !start.log_to_file
+                && let Err(error) = cli::daemon_may_start(&common, limits).await
+            {
+                return cli::report(&error, common.wants_json());
+            }
+            run_daemon(config, &common, start.log_to_file).await
+        }
         Role::Server(common, args) => run_server(&common, &args).await,
         Role::Up(common, args) => match up::run(&common, &args, limits).await {
             Ok(code) => code,
@@ -68,7 +77,7 @@ async fn play(role: Role, limits: Limits) -> ExitCode {
 /// Why a role that stays can't start or go on, apart from what the role itself says.
 #[derive(Debug, thiserror::Error)]
 enum RoleError {
-    #[error("{0} is no address")]
+    #[error("`{0}` is no address")]
     Address(String),
     #[error("{0} can be reached from elsewhere, and this server speaks plain HTTP")]
     Exposed(IpAddr),
@@ -105,7 +114,11 @@ async fn run_server(common: &Common, args: &ServerArgs) -> ExitCode {
         return RoleError::Exposed(address).fail(common);
     }
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let choices = system::Choices { seal_to: args.seal_to.clone(), keep_transcripts: args.keep_transcripts };
+    let choices = system::Choices {
+        seal_to: args.seal_to.clone(),
+        webhook_to: args.webhook_to.clone(),
+        keep_transcripts: args.keep_transcripts,
+    };
     match system::server(variable, SocketAddr::new(address, args.port), Vec::new(), choices).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => cli::fail(&error, "server", &error.next_step(), common.wants_json()),

@@ -80,6 +80,7 @@ impl Installation {
             hosts: Vec::new(),
             seals: Vec::new(),
             keep_transcripts: None,
+            webhooks_to: multica::webhook::address::Allowed::default(),
             shutdown: shutdown.clone(),
             world: Arc::new(RealWorld),
         };

@@ -138,7 +138,10 @@ pub fn session_survives(reason: &str) -> bool {
 pub fn not_startable(program: &str, error: &std::io::Error) -> Outcome {
     let detail = format!("{program} can't be started: {error}");
     Outcome::Failed {
-        reason: "agent_error.runtime_missing_executable",
+        reason: match error.kind() {
+            std::io::ErrorKind::PermissionDenied => "agent_error.runtime_not_executable",
+            _ => "agent_error.runtime_missing_executable",
+        },
         detail: text::without_nul(&detail),
         session_rejected: false,
     }

@@ -8,9 +8,10 @@ use crate::domain::daemon::{self, Daemon};
 use crate::domain::issue::{self, Issue};
 use crate::domain::project::{self, Project};
 use crate::domain::resource::MachineFacts;
+use crate::domain::webhook::{self, Webhook};
 use crate::domain::workspace::{self, Workspace};
 use crate::domain::{Envelope, Family, StreamKey};
-use crate::kernel::ids::{AgentId, IssueId, ProjectId, StreamId, WorkspaceId};
+use crate::kernel::ids::{AgentId, IssueId, ProjectId, StreamId, WebhookId, WorkspaceId};
 
 fn mine(view: &View, workspace: WorkspaceId, key: StreamKey) -> Result<&[Envelope], Halt> {
     let events = view.stream(key)?;
@@ -41,6 +42,14 @@ pub fn issue(view: &View, workspace: WorkspaceId, id: IssueId) -> Result<Option<
 pub fn project(view: &View, workspace: WorkspaceId, id: ProjectId) -> Result<Option<Project>, Halt> {
     let folded = project::evolve::fold(mine(view, workspace, project::evolve::stream(id))?)?;
     Ok(folded.filter(|project| !project.deleted))
+}
+
+/// A webhook.
+///
+/// # Errors
+/// [`Halt`] when it isn't loaded or can't be folded.
+pub fn webhook(view: &View, workspace: WorkspaceId, id: WebhookId) -> Result<Option<Webhook>, Halt> {
+    Ok(webhook::evolve::fold(mine(view, workspace, webhook::evolve::stream(id))?)?)
 }
 
 /// A workspace.

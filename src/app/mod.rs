@@ -16,6 +16,7 @@ pub mod policy;
 pub mod private;
 pub mod project_write;
 pub mod seals;
+pub mod secrets;
 pub mod set_aside;
 pub mod task_cancel;
 pub mod task_claim;
@@ -26,6 +27,8 @@ pub mod task_receipt;
 pub mod task_report;
 pub mod task_sweep;
 pub mod verify;
+pub mod webhook_write;
+pub mod webhooks;
 pub mod workspace_write;
 pub mod writer;
 

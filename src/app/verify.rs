@@ -1,12 +1,13 @@
-//! Verifies the installation: the log against itself and its seals, every read model against the log.
+//! Verifies the installation: the log against itself and its seals, every read model against the log, deliveries to
+//! webhooks against what was wanted.
 //!
 //! Not here: the walk (`store::verify`), the comparison of one read model (`readmodel::verify`).
 
 use serde::Serialize;
 
-use super::AppError;
 use super::seals::Seals;
 use super::writer::check::Schemas;
+use super::{AppError, webhooks};
 use crate::kernel::error_chain::Chain;
 use crate::readmodel::query::{self, Standing};
 use crate::readmodel::{self, Registered, Registry};
@@ -41,6 +42,8 @@ pub struct Verification {
     pub seals: u64,
     /// Read models that were compared with the log.
     pub read_models: u32,
+    /// Deliveries to webhooks that there had to be.
+    pub deliveries: u64,
     /// What is wrong: the log in the order of positions, then the tables beside it, then the read models.
     pub findings: Vec<Found>,
 }
@@ -77,6 +80,9 @@ pub async fn run(
         tell(registered.model().name(), done, of);
         findings.extend(compared(store, registered).await?);
     }
+    tell("deliveries", 0, 1);
+    let (deliveries, wrong) = webhooks::verify::run(store).await?;
+    findings.extend(wrong);
     findings.extend(standing_faults(store, None).await?);
     Ok(Verification {
         up_to: walked.up_to,
@@ -84,6 +90,7 @@ pub async fn run(
         erased: walked.erased,
         seals: walked.seals,
         read_models: u32::try_from(all).unwrap_or(u32::MAX),
+        deliveries,
         findings,
     })
 }

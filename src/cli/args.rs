@@ -24,7 +24,7 @@ pub enum Role {
 /// Runs coding agents in real directories, and can say at any later time what happened and why.
 #[derive(Debug, Parser)]
 #[command(name = "multica", version, max_term_width = 110, disable_help_subcommand = true)]
-#[command(after_help = "Local directories explained: multica help local-directories")]
+#[command(after_help = "Explained at length: multica help local-directories, multica help webhooks")]
 pub struct Cli {
     /// Flags of every verb.
     #[command(flatten)]
@@ -49,8 +49,8 @@ pub struct Common {
     /// A table for people, or JSON for programs.
     #[arg(long, global = true, value_enum, default_value_t = Format::Table, help_heading = "Global options")]
     pub output: Format,
-    /// Shows what was there at an earlier moment: a position of the log, a time (`2026-12-01 14:00`), or how long
-    /// ago (`2h`). For verbs that list and show.
+    /// Shows what was there at an earlier moment: a position of the log, a time (`2026-12-01 14:00`, UTC unless it
+    /// names a zone, as all times shown), or how long ago (`2h`). For verbs that list and show.
     #[arg(
         long,
         global = true,
@@ -107,6 +107,9 @@ pub enum Verb {
     /// Directories: who works in them and who waits.
     #[command(subcommand)]
     Directory(verb::directory::DirectoryVerb),
+    /// Webhooks: addresses that events are delivered to, signed, in order, at least once.
+    #[command(subcommand)]
+    Webhook(verb::webhook::WebhookVerb),
     /// Who did what: events and refused commands, filtered, shown whole, exported.
     Audit(Box<verb::audit::AuditArgs>),
     /// Everything that happens, as it happens.
@@ -159,7 +162,7 @@ pub enum Verb {
     },
     /// Explains a topic, or a verb.
     Help {
-        /// `local-directories`, or the words of a verb.
+        /// `local-directories`, `webhooks`, or the words of a verb.
         words: Vec<String>,
     },
 }
@@ -171,10 +174,11 @@ impl Verb {
         use verb::account::{TokenVerb, WorkspaceVerb};
         use verb::agent::AgentVerb;
         use verb::daemon::DaemonVerb;
-        use verb::issue::IssueVerb;
+        use verb::issue::{CommentVerb, IssueVerb};
         use verb::project::ProjectVerb;
         use verb::resource::ResourceVerb;
         use verb::task::TaskVerb;
+        use verb::webhook::WebhookVerb;
         matches!(
             self,
             Self::Daemon(DaemonVerb::List)
@@ -184,7 +188,11 @@ impl Verb {
                         | ProjectVerb::Resource(ResourceVerb::List { .. })
                 )
                 | Self::Agent(AgentVerb::List | AgentVerb::Get { .. })
-                | Self::Issue(IssueVerb::List { .. } | IssueVerb::Get { .. })
+                | Self::Issue(
+                    IssueVerb::List { .. }
+                        | IssueVerb::Get { .. }
+                        | IssueVerb::Comment(CommentVerb::List { .. })
+                )
                 | Self::Task(
                     TaskVerb::List(_)
                         | TaskVerb::Show { .. }
@@ -198,6 +206,7 @@ impl Verb {
                 | Self::WhatIf(_)
                 | Self::Workspace(WorkspaceVerb::List)
                 | Self::Token(TokenVerb::List)
+                | Self::Webhook(WebhookVerb::List | WebhookVerb::Show { .. })
         )
     }
 }
@@ -232,6 +241,10 @@ pub struct UpArgs {
     /// [env: MULTICA_KEEP_TRANSCRIPTS]; otherwise transcripts are kept. `multica retention` shows what would go.
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=36_500))]
     pub keep_transcripts: Option<u32>,
+    /// Whom webhooks are delivered to: a name, `*.NAME`, a range of addresses such as `10.1.0.0/16` (private ones only
+    /// so), or `public`; may be given more than once [env: MULTICA_WEBHOOK_TO]; otherwise every public address.
+    #[arg(long, value_name = "WHOM")]
+    pub webhook_to: Vec<String>,
 }
 
 /// `multica server`.
@@ -254,6 +267,10 @@ pub struct ServerArgs {
     /// [env: MULTICA_KEEP_TRANSCRIPTS]; otherwise transcripts are kept. `multica retention` shows what would go.
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=36_500))]
     pub keep_transcripts: Option<u32>,
+    /// Whom webhooks are delivered to: a name, `*.NAME`, a range of addresses such as `10.1.0.0/16` (private ones only
+    /// so), or `public`; may be given more than once [env: MULTICA_WEBHOOK_TO]; otherwise every public address.
+    #[arg(long, value_name = "WHOM")]
+    pub webhook_to: Vec<String>,
 }
 
 /// `multica daemon start`.

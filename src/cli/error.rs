@@ -7,6 +7,7 @@ use crate::client::config::ConfigError;
 use crate::client::error::ClientError;
 use crate::client::in_task::TaskContext;
 use crate::kernel::error_chain::Chain;
+use crate::kernel::text::Unkept;
 use crate::seal::SealError;
 
 /// A verb failed.
@@ -59,6 +60,14 @@ pub enum CliError {
     /// Flags that don't go together, or one that is missing.
     #[error("{0}")]
     Usage(UsageError),
+    /// No daemon of that id has a runtime.
+    #[error("no daemon with the id `{daemon}` offers anything")]
+    NoSuchDaemon {
+        /// As typed.
+        daemon: String,
+        /// Those that do.
+        known: Vec<String>,
+    },
     /// No runtime of that provider is registered.
     #[error("no runtime of provider `{provider}` is registered{for_daemon}", for_daemon = .daemon.as_deref().map(|d| format!(" by daemon {d}")).unwrap_or_default())]
     NoRuntime {
@@ -99,7 +108,7 @@ pub enum CliError {
     #[error(transparent)]
     Seals(#[from] SealError),
     /// A place holds no seal of this installation.
-    #[error("{place} holds no seal of this installation")]
+    #[error("`{place}` holds no seal of this installation")]
     NoSeals {
         /// The place.
         place: String,
@@ -122,6 +131,14 @@ pub enum CliError {
     /// What can't be undone wasn't confirmed.
     #[error("nothing was erased: it wasn't confirmed")]
     NotConfirmed,
+    /// A test that a webhook's receiver didn't take.
+    #[error("{webhook} didn't take the test: {why}")]
+    NotTaken {
+        /// The webhook.
+        webhook: String,
+        /// Why.
+        why: String,
+    },
     /// Something of the installation doesn't work.
     #[error("{faults} thing(s) need looking after")]
     Unwell {
@@ -192,17 +209,22 @@ pub enum UsageError {
     NotCommand,
     /// A part of a command line for an agent that has none.
     #[error(
-        "{0} starts its own program: it takes --custom-arg, not --command, --arg, --no-args and --prompt"
+        "`{0}` starts its own program: it takes --custom-arg, not --command, --arg, --no-args and --prompt"
     )]
     NoProgram(String),
     /// A text is asked for and missing.
     #[error("the text is missing")]
     Text,
+    /// A text that can't be kept as it was written.
+    #[error("the text on standard input can't be kept: {0}")]
+    Unkept(Unkept),
     /// A topic that isn't there.
     #[error("there is no help on `{0}`")]
     Topic(String),
     /// A moment for a verb that doesn't show what was.
-    #[error("--as-of is for verbs that list and show: nothing is done at an earlier moment")]
+    #[error(
+        "--as-of is for verbs that list and show what is kept: this one does something, or follows the log itself"
+    )]
     AsOf,
     /// An event type or version that this build doesn't have.
     #[error("this build has no schema of `{name}`{has}", has = has_versions(.versions))]
@@ -239,7 +261,7 @@ impl CliError {
             },
             Self::NotSignedIn | Self::InTask { .. } | Self::NoTaskToken(_) => 3,
             Self::Config(ConfigError::ProfileInTask(_) | ConfigError::NoTaskToken(_)) => 3,
-            Self::Unknown { .. } | Self::NoRuntime { .. } => 4,
+            Self::Unknown { .. } | Self::NoSuchDaemon { .. } | Self::NoRuntime { .. } => 4,
             Self::ExportBroken { .. } => 2,
             Self::Ambiguous { .. } | Self::Usage(_) => 5,
             _ => 1,
@@ -256,8 +278,10 @@ impl CliError {
             Self::InTask { .. } | Self::NoTaskToken(_) => "inside_task",
             Self::NoServer => "no_server",
             Self::NotSignedIn => "not_signed_in",
-            Self::Unknown { .. } => "not_found",
+            Self::Unknown { .. } | Self::NoSuchDaemon { .. } => "not_found",
             Self::Ambiguous { .. } => "ambiguous",
+            Self::Usage(UsageError::Unkept(Unkept::Nul { .. })) => "text_holds_nul",
+            Self::Usage(UsageError::Unkept(Unkept::NotUtf8 { .. })) => "text_not_utf8",
             Self::CommandLine(_) | Self::Usage(_) => "usage",
             Self::NoRuntime { .. } => "no_runtime",
             Self::Daemon(_) => "daemon",
@@ -271,6 +295,7 @@ impl CliError {
             Self::NoExport { .. } => "no_export",
             Self::NotConfirmed => "not_confirmed",
             Self::NotVerified { .. } => "not_verified",
+            Self::NotTaken { .. } => "not_taken",
             Self::Unwell { .. } => "unwell",
         };
         own.to_owned()
@@ -292,7 +317,7 @@ impl CliError {
             Self::Client(error) => client_step(error),
             Self::NoTaskToken(context) | Self::InTask { context, .. } => context.next_step(),
             Self::Config(error) => error.next_step(),
-            Self::File { .. } => "Check the path and its permissions.".to_owned(),
+            Self::File { source, .. } => file_step(source.kind()).to_owned(),
             Self::Bundle(_) => "Write one anew with `multica task export TASK --file PATH`; a newer one needs a newer build."
                 .to_owned(),
             Self::NoServer => {
@@ -303,13 +328,31 @@ impl CliError {
             Self::NotSignedIn => "Sign in: `multica login --token TOKEN`.".to_owned(),
             Self::Unknown { kind, .. } => unknown_step(kind),
             Self::Ambiguous { .. } => "Use the id.".to_owned(),
+            Self::Usage(UsageError::AsOf) => {
+                "Leave --as-of out; what happened up to then: `multica audit --until WHEN`.".to_owned()
+            }
+            Self::Usage(UsageError::Topic(_)) => {
+                "Topics are local-directories and every verb: `multica --help` names them.".to_owned()
+            }
             Self::Usage(UsageError::PathNotUtf8) => {
                 "Rename the directory, or attach it by a symlink whose path is UTF-8.".to_owned()
             }
             Self::Usage(UsageError::EventType { .. }) => "List them: `multica events schema`.".to_owned(),
             Self::Usage(UsageError::NoReadModel) => "List them: `multica projections list`.".to_owned(),
             Self::CommandLine(CommandLine { tips, .. }) if !tips.is_empty() => tips.join("; "),
+            Self::Usage(UsageError::Unkept(Unkept::Nul { .. })) => {
+                "Take the NUL characters out (`tr -d '\\0'`), and give it again.".to_owned()
+            }
+            Self::Usage(UsageError::Unkept(Unkept::NotUtf8 { .. })) => {
+                "Write it as UTF-8 (`iconv -f latin1 -t utf-8`), and give it again.".to_owned()
+            }
             Self::CommandLine(_) | Self::Usage(_) => "See the verb's --help.".to_owned(),
+            Self::NoSuchDaemon { known, .. } if known.is_empty() => {
+                "Start a daemon: `multica daemon start`.".to_owned()
+            }
+            Self::NoSuchDaemon { known, .. } => {
+                format!("There are: {}. See `multica daemon list`.", known.join(", "))
+            }
             Self::NoRuntime { found, .. } if found.is_empty() => {
                 "Start a daemon: `multica daemon start`.".to_owned()
             }
@@ -334,11 +377,30 @@ impl CliError {
                 "Name another file, or the format in which that one was written.".to_owned()
             }
             Self::NotConfirmed => "See what would go with --dry-run; say --yes to do it.".to_owned(),
+            Self::NotTaken { webhook, .. } => {
+                format!("Look at the receiver, or at the address: `multica webhook show {webhook}`.")
+            }
             Self::Unwell { .. } => "Each line names what helps.".to_owned(),
             Self::NotVerified { .. } => {
                 "Keep the data as it is; each finding names where to look.".to_owned()
             }
         }
+    }
+}
+
+/// What helps with a file that can't be used.
+const fn file_step(kind: std::io::ErrorKind) -> &'static str {
+    use std::io::ErrorKind;
+    match kind {
+        ErrorKind::AlreadyExists => "What is there stays as it is: name a file that isn't there yet.",
+        ErrorKind::NotFound => {
+            "Check how the path is written: it, or a folder on the way to it, isn't there."
+        }
+        ErrorKind::IsADirectory => "Name a file: this is a folder.",
+        ErrorKind::NotADirectory => "Check how the path is written: a part of it is no folder.",
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "Make room there, or name a file elsewhere.",
+        ErrorKind::InvalidData => "Name a file that holds text.",
+        _ => "Check the path and its permissions.",
     }
 }
 

@@ -16,4 +16,4 @@ mod story;
 mod verb;
 
 pub use args::{Cli, Common, DaemonStart, Role, ServerArgs, UpArgs};
-pub use run::{ClientRole, daemon_config, fail, parse, report, run, wants_json};
+pub use run::{ClientRole, daemon_config, daemon_may_start, fail, parse, report, run, wants_json};

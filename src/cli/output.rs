@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::args::Format;
 use super::error::CliError;
+use crate::client::api::Past;
 use crate::client::error::ClientError;
 use crate::kernel::text::is_steering;
 
@@ -29,16 +30,17 @@ const NEXT: Style = AnsiColor::Cyan.on_default();
 const AROUND: char = '\u{2060}';
 
 /// Where results go.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Out {
     format: Format,
     now: Timestamp,
+    past: Past,
 }
 
 impl Out {
-    /// Results in this format, times told from `now`.
-    pub const fn new(format: Format, now: Timestamp) -> Self {
-        Self { format, now }
+    /// Results in this format, times told from `now`, or from the moment as of which was answered.
+    pub const fn new(format: Format, now: Timestamp, past: Past) -> Self {
+        Self { format, now, past }
     }
 
     /// Whether a program reads.
@@ -90,7 +92,8 @@ impl Out {
 
     /// A time as people say it; empty where there is none.
     pub fn since(&self, at: Option<Timestamp>) -> String {
-        at.map(|at| relative(self.now, at)).unwrap_or_default()
+        let then = self.past.answered().and_then(|answered| answered.time.parse().ok());
+        at.map(|at| relative(then.unwrap_or(self.now), at)).unwrap_or_default()
     }
 }
 
@@ -130,6 +133,11 @@ pub fn told(sentence: &str, code: &str, step: &str, json: bool) {
     };
     // Standard error itself is gone: the exit code still says it.
     drop(written);
+}
+
+/// Says what to do now, after what somebody else has said.
+pub fn next(step: &str) {
+    drop(writeln!(anstream::stderr().lock(), "{NEXT}Next:{NEXT:#} {}", plain(step)));
 }
 
 /// Waits for something; a spinner appears once it takes longer than a person waits without a sign.

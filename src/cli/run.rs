@@ -41,6 +41,9 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Role, ExitCode
         }
         // Nobody to tell it to: the exit code still says it.
         drop(error.print());
+        if error.use_stderr() {
+            output::next(&CliError::CommandLine(CommandLine::of(&error)).next_step());
+        }
         if error.use_stderr() { ExitCode::from(1) } else { ExitCode::SUCCESS }
     })?;
     let Cli { common, verb } = cli;
@@ -113,6 +116,14 @@ pub fn daemon_config(common: &Common, args: &DaemonStart, limits: Limits) -> Res
     verb::daemon::daemon_config(&Session::new(common, limits), args)
 }
 
+/// Refuses `daemon start --foreground` where it would only be in the way.
+///
+/// # Errors
+/// When the profile's server is part of a `multica up` that doesn't run.
+pub async fn daemon_may_start(common: &Common, limits: Limits) -> Result<(), CliError> {
+    verb::daemon::may_start(&Session::new(common, limits)).await
+}
+
 async fn dispatch(session: &Session, role: ClientRole) -> Result<(), CliError> {
     match role.verb {
         Verb::Daemon(verb) => verb::daemon::run(session, &role.common, verb).await,
@@ -121,6 +132,7 @@ async fn dispatch(session: &Session, role: ClientRole) -> Result<(), CliError> {
         Verb::Issue(verb) => verb::issue::run(session, verb).await,
         Verb::Task(verb) => verb::task::run(session, verb).await,
         Verb::Directory(verb) => verb::directory::run(session, verb).await,
+        Verb::Webhook(verb) => verb::webhook::run(session, verb).await,
         Verb::Audit(args) => verb::audit::run(session, *args).await,
         Verb::Feed(args) => verb::task::feed(session, args).await,
         Verb::Workspace(verb) => verb::account::workspace(session, verb).await,
@@ -182,6 +194,7 @@ mod tests {
             "multica directory show x",
             "multica issue list",
             "multica issue get x",
+            "multica issue comment list x",
             "multica agent list",
             "multica agent get x",
             "multica project list",
@@ -190,6 +203,8 @@ mod tests {
             "multica daemon list",
             "multica workspace list",
             "multica token list",
+            "multica webhook list",
+            "multica webhook show x",
         ] {
             assert!(shows(reads), "{reads}");
         }
@@ -203,7 +218,14 @@ mod tests {
             "multica feed",
             "multica verify",
             "multica issue rerun x",
+            "multica issue comment add x --content y",
+            "multica audit",
+            "multica auth status",
             "multica agent archive x",
+            "multica webhook deliveries x",
+            "multica webhook retry x --all",
+            "multica webhook replay x --from 1",
+            "multica webhook test x",
             "multica config show",
         ] {
             assert!(!shows(does), "{does}");

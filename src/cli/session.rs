@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use jiff::tz::TimeZone;
 use serde_json::Value;
 
 use super::args::Common;
@@ -12,7 +11,7 @@ use crate::client::api::{Api, Call, Connection, Past, Written};
 use crate::client::config::{Environment, Flags, Home, Profile, Settings};
 use crate::client::in_task::TaskContext;
 use crate::kernel::limits::Limits;
-use crate::wire::api::{Agent, Directory, Project, Resource, Token};
+use crate::wire::api::{Agent, Directory, Project, Resource, Token, Webhook};
 
 /// See the module.
 pub struct Session {
@@ -37,16 +36,16 @@ impl Session {
             workspace: common.workspace_id.clone(),
             profile: common.profile.clone(),
         };
+        let past = match &common.as_of {
+            Some(moment) => Past::of(moment.to_string()),
+            None => Past::default(),
+        };
         Self {
-            out: Out::new(common.output, jiff::Timestamp::now()),
+            out: Out::new(common.output, jiff::Timestamp::now(), past.clone()),
             environment: Environment::of_process(),
             current_dir: std::env::current_dir().unwrap_or_default(),
             limits,
-            past: match &common.as_of {
-                // A time without a zone is one of this machine's.
-                Some(moment) => Past::of(moment.clone().said_in(&TimeZone::system()).to_string()),
-                None => Past::default(),
-            },
+            past,
             flags,
             written: Written::seen(),
         }
@@ -212,6 +211,7 @@ named! {
     Directory = "directory", |directory| &directory.label, at |directory| directory.path.as_deref();
     Resource = "resource", |resource| resource.label.as_deref().unwrap_or_default();
     Token = "token", |token| &token.name;
+    Webhook = "webhook", |webhook| &webhook.name;
 }
 
 /// Takes `.` and `..` out of an absolute path, by its text alone: what it names may not exist yet.

@@ -80,11 +80,11 @@ pub fn another_day(day: &mut String, entry: &Entry) -> Option<String> {
     Some(format!("{gap}{BOLD}{day}{BOLD:#}"))
 }
 
-/// A line of the feed.
-pub fn feed_line(entry: &Entry) -> String {
+/// A line of the feed; `who` is how much room actors' names have.
+pub fn feed_line(entry: &Entry, who: usize) -> String {
     let clock = entry.recorded_at.parse::<Timestamp>().map_or_else(|_| entry.recorded_at.clone(), clock);
     format!(
-        "{DIM}{:>7}{DIM:#}  {clock}  {DIM}{}{DIM:#}  {}",
+        "{DIM}{:>7}{DIM:#}  {clock}  {DIM}{:who$}{DIM:#}  {}",
         entry.position,
         actor(entry),
         without(&actor(entry), &plain_line(&entry.text))
@@ -232,7 +232,8 @@ mod tests {
         let headings: Vec<Option<String>> = headings.iter().map(|h| h.as_deref().map(plain)).collect();
         let expected = [Some("Friday, 1 May 2026 (UTC)"), None, Some("\nSaturday, 2 May 2026 (UTC)")];
         assert_eq!(headings, expected.map(|text| text.map(str::to_owned)));
-        assert!(plain(&feed_line(&entries[0])).ends_with("vm  claimed LOCA-1#1"));
+        assert!(plain(&feed_line(&entries[0], 0)).ends_with("vm  claimed LOCA-1#1"));
+        assert!(plain(&feed_line(&entries[0], 6)).ends_with("vm      claimed LOCA-1#1"));
         assert_eq!(without("vm", "vmware claimed it"), "vmware claimed it");
     }
 
@@ -245,7 +246,8 @@ mod tests {
             "ends_when": null, "advice": ["Mend it."], "commands": ["multica task logs LOCA-1#1"]
         }))
         .expect("an explanation");
-        let out = Out::new(crate::cli::args::Format::Table, "2026-05-01T12:01:00Z".parse().expect("a time"));
+        let now = "2026-05-01T12:01:00Z".parse().expect("a time");
+        let out = Out::new(crate::cli::args::Format::Table, now, crate::client::api::Past::default());
         let told = anstream::adapter::strip_str(&explained(&out, &answer)).to_string();
         let (causes, help) = told.split_once("What you can do:").expect("help");
         assert!(told.contains("since 2026-05-01 12:00:00 UTC ("), "{told}");

@@ -6,7 +6,7 @@
 
 use std::sync::Once;
 
-use crate::kernel::limits::Limits;
+use crate::kernel::limits::{Limits, Millis};
 
 /// The methods of HTTP, for those that don't import the library.
 pub mod method {
@@ -32,11 +32,7 @@ static PROVIDER: Once = Once::new();
 /// # Errors
 /// When the system's certificates can't be read.
 pub fn http_client(limits: &Limits, base: &reqwest::Url) -> Result<reqwest::Client, HttpSetupError> {
-    PROVIDER.call_once(|| {
-        // An error here only says that one is installed already, which is what is wanted.
-        drop(rustls::crypto::ring::default_provider().install_default());
-    });
-    let mut builder = reqwest::Client::builder()
+    let mut builder = builder()
         .connect_timeout(limits.http_timeout.duration())
         .pool_idle_timeout(limits.connection_idle.duration())
         .redirect(reqwest::redirect::Policy::none())
@@ -50,6 +46,40 @@ pub fn http_client(limits: &Limits, base: &reqwest::Url) -> Result<reqwest::Clie
         }
     }
     builder.build().map_err(HttpSetupError)
+}
+
+/// Makes an HTTP client for receivers that strangers name: whose names `resolver` resolves, and nobody else (no
+/// proxy either); each request on a connection of its own, and over within `within`.
+///
+/// # Errors
+/// When the system's certificates can't be read.
+pub fn outside_client<R: reqwest::dns::Resolve + 'static>(
+    within: Millis,
+    resolver: R,
+    secure: bool,
+) -> Result<reqwest::Client, HttpSetupError> {
+    let mut builder = builder()
+        .no_proxy()
+        .dns_resolver(std::sync::Arc::new(resolver))
+        .redirect(reqwest::redirect::Policy::none())
+        .retry(reqwest::retry::never())
+        .timeout(within.duration())
+        .pool_max_idle_per_host(0)
+        .referer(false)
+        .user_agent(concat!("multica/", env!("CARGO_PKG_VERSION")))
+        .https_only(secure);
+    if !secure {
+        builder = builder.tls_certs_only([]);
+    }
+    builder.build().map_err(HttpSetupError)
+}
+
+fn builder() -> reqwest::ClientBuilder {
+    PROVIDER.call_once(|| {
+        // An error here only says that one is installed already, which is what is wanted.
+        drop(rustls::crypto::ring::default_provider().install_default());
+    });
+    reqwest::Client::builder()
 }
 
 /// Whether the address is this machine itself.

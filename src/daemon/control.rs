@@ -66,6 +66,12 @@ pub enum ControlError {
         /// Its process.
         pid: u32,
     },
+    /// Its server would start with `multica up`, which it would keep from starting.
+    #[error("this profile's daemon and server belong to `multica up`, which doesn't run")]
+    BelongsToUp {
+        /// The line that starts all of it.
+        command: String,
+    },
     /// It is still there.
     #[error("the daemon (pid {pid}) is still stopping")]
     StillStopping {
@@ -92,6 +98,7 @@ impl ControlError {
             Self::PartOfUp { pid } => {
                 format!("Stop all of it: Ctrl-C in its terminal, or `kill -INT {pid}`.")
             }
+            Self::BelongsToUp { command } => format!("Start all of it: `{command}`."),
             Self::StillStopping { .. } => {
                 "Ask again, or don't wait for its tasks: `multica daemon stop --now`.".to_owned()
             }

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::state::read_json;
+use crate::client::config::{LOCAL_PROFILE, Profile};
 use crate::kernel::limits::Limits;
 use crate::process::lock::{self, Lock, Try};
 
@@ -101,6 +102,26 @@ pub fn last(folder: &Path) -> Option<UpRecord> {
     read_json(&file(folder))
 }
 
+/// The line that starts a profile's last `up` again.
+#[must_use]
+pub fn command(profile: &Profile, last: &UpRecord) -> String {
+    let mut line = "multica up".to_owned();
+    if profile.name != LOCAL_PROFILE {
+        line.push_str(&format!(" --profile {}", profile.title()));
+    }
+    // The usual place ends with the profile's name.
+    let usual = |data: &Path| {
+        let of = |path: Option<&Path>| path.and_then(Path::file_name).map(ToOwned::to_owned);
+        let above = of(data.parent());
+        of(Some(data)).is_some_and(|name| name == profile.name.as_str())
+            && above.is_some_and(|above| above == "multica" || above == "profiles")
+    };
+    if !usual(&last.data_dir) {
+        line.push_str(&format!(" --data-dir {}", last.data_dir.display()));
+    }
+    line
+}
+
 fn file(folder: &Path) -> PathBuf {
     folder.join("up.lock")
 }
@@ -113,6 +134,18 @@ fn write(mut file: &File, record: &UpRecord) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_line_that_starts_it_again_names_what_is_not_usual() {
+        let line = |name: &str, data: &str| {
+            let profile = Profile { name: name.to_owned(), folder: PathBuf::new() };
+            let last = UpRecord { pid: 7, data_dir: data.into(), log: PathBuf::new() };
+            command(&profile, &last)
+        };
+        assert_eq!(line("local", "/home/me/.local/share/multica/local"), "multica up");
+        assert_eq!(line("game", "/var/lib/multica/profiles/game"), "multica up --profile game");
+        assert_eq!(line("local", "/data/x"), "multica up --data-dir /data/x");
+    }
 
     #[tokio::test]
     async fn a_profile_has_one_up_at_a_time_and_tells_where_its_last_one_was() {

@@ -75,6 +75,7 @@ pub fn encode(event: &Event) -> Result<Encoded, CodecError> {
         Event::Daemon(e) => tagged::write(e),
         Event::Task(e) => tagged::write(e),
         Event::Directory(e) => tagged::write(e),
+        Event::Webhook(e) => tagged::write(e),
         Event::Unknown(e) => {
             let (event_type, schema_version) = (e.event_type.clone(), e.schema_version);
             return Err(CodecError::Unknown { event_type, schema_version });
@@ -129,6 +130,7 @@ pub fn decode_by(
         Family::Daemon => tagged::read(name, data).map(Event::Daemon),
         Family::Task => tagged::read(name, data).map(Event::Task),
         Family::Directory => tagged::read(name, data).map(Event::Directory),
+        Family::Webhook => tagged::read(name, data).map(Event::Webhook),
         Family::Unknown => return Err(unknown()),
     }
     // Only where it doesn't fit is it asked whether there is such a type at all: most events fit.

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{agent, daemon, directory, issue, operation, project, task, workspace};
+use super::{agent, daemon, directory, issue, operation, project, task, webhook, workspace};
 use crate::kernel::ids::{CommandId, ContentId, CorrelationId, EventId, WorkspaceId};
 
 /// A family of streams: the things that are decided together with their like.
@@ -27,13 +27,15 @@ pub enum Family {
     Task,
     /// The queue of one real directory on one machine.
     Directory,
+    /// An address of somebody else's to which events are delivered.
+    Webhook,
     /// A family of a newer build.
     Unknown,
 }
 
 impl Family {
     /// Every family that this build knows.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Operation,
         Self::Workspace,
         Self::Project,
@@ -42,6 +44,7 @@ impl Family {
         Self::Daemon,
         Self::Task,
         Self::Directory,
+        Self::Webhook,
     ];
 
     /// The family's name, as it stands before the dot of an event type.
@@ -56,6 +59,7 @@ impl Family {
             Self::Daemon => "daemon",
             Self::Task => "task",
             Self::Directory => "directory",
+            Self::Webhook => "webhook",
             Self::Unknown => "unknown",
         }
     }
@@ -184,6 +188,8 @@ pub enum Event {
     Task(task::TaskEvent),
     /// See [`directory::DirectoryEvent`].
     Directory(directory::DirectoryEvent),
+    /// See [`webhook::WebhookEvent`].
+    Webhook(webhook::WebhookEvent),
     /// An event of a newer build: kept as it is, ignored by folds, refused by the append.
     Unknown(UnknownEvent),
 }
@@ -213,6 +219,7 @@ impl Event {
             Self::Daemon(_) => Family::Daemon,
             Self::Task(_) => Family::Task,
             Self::Directory(_) => Family::Directory,
+            Self::Webhook(_) => Family::Webhook,
         }
     }
 }
@@ -236,6 +243,7 @@ from_family! {
     Daemon(daemon::DaemonEvent),
     Task(task::TaskEvent),
     Directory(directory::DirectoryEvent),
+    Webhook(webhook::WebhookEvent),
 }
 
 /// An event with everything that is recorded about it.

@@ -26,6 +26,7 @@ mod tagged;
 pub mod task;
 pub mod texts;
 pub mod upcast;
+pub mod webhook;
 pub mod what_if;
 pub mod workspace;
 

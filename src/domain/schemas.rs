@@ -26,6 +26,7 @@ pub fn samples() -> Vec<Event> {
     all.extend(super::daemon::tests::samples().into_iter().map(Event::from));
     all.extend(super::task::tests::samples().into_iter().map(Event::from));
     all.extend(super::directory::tests::samples().into_iter().map(Event::from));
+    all.extend(super::webhook::tests::samples().into_iter().map(Event::from));
     all
 }
 
@@ -40,6 +41,7 @@ fn schemas() -> BTreeMap<String, Value> {
     family::<super::daemon::DaemonEvent>("daemon", &mut all);
     family::<super::task::TaskEvent>("task", &mut all);
     family::<super::directory::DirectoryEvent>("directory", &mut all);
+    family::<super::webhook::WebhookEvent>("webhook", &mut all);
     all
 }
 
@@ -237,4 +239,6 @@ fn machine_paths_are_marked_private() {
     marked("task.completed", "/$defs/Ending/properties/work_dir/x-private");
     marked("directory.acquired", "/$defs/Place/properties/real_path/x-private");
     marked("daemon.directory_probe_requested", "/properties/path/x-private");
+    marked("webhook.created", "/properties/url/x-private");
+    marked("webhook.updated", "/properties/url/x-private");
 }

@@ -96,6 +96,7 @@ pub fn of<'e>(envelope: &'e Envelope) -> Vec<Text<'e>> {
         | Event::Issue(_)
         | Event::Daemon(_)
         | Event::Directory(_)
+        | Event::Webhook(_)
         | Event::Unknown(_) => {}
     }
     texts

@@ -120,7 +120,7 @@ pub(super) fn subject(
     let known: Option<SubjectRow> = rows.get(read_model, &own)?;
     let mut subject = known.clone().unwrap_or_default();
     match &event.event {
-        Event::Operation(_) | Event::Workspace(_) | Event::Unknown(_) => {}
+        Event::Operation(_) | Event::Workspace(_) | Event::Webhook(_) | Event::Unknown(_) => {}
         Event::Project(_) => subject.project = Some(ProjectId(event.stream.id)),
         Event::Issue(e) => of_issue(&mut subject, IssueId(event.stream.id), e),
         Event::Agent(_) => subject.agent = Some(AgentId(event.stream.id)),

@@ -37,6 +37,7 @@ pub mod reservations;
 pub mod runtime_presence;
 pub mod task_status;
 pub mod timers;
+pub mod webhooks;
 
 #[cfg(test)]
 mod tests;

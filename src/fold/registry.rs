@@ -5,7 +5,7 @@ use super::ReadModel;
 use super::history::History;
 use super::{
     access, activity_feed, agent_roster, audit_trail, counters, daemon_orders, directory_queue, issue_board,
-    project_resources, runtime_presence, task_status, timers,
+    project_resources, runtime_presence, task_status, timers, webhooks,
 };
 
 /// All read models, in the order in which they are folded.
@@ -24,6 +24,7 @@ pub fn all() -> Vec<Box<dyn ReadModel>> {
         Box::new(timers::Timers),
         Box::new(activity_feed::ActivityFeed),
         Box::new(audit_trail::AuditTrail),
+        Box::new(webhooks::Webhooks),
         Box::new(History::new("access_history", Box::new(access::Access))),
         Box::new(History::new("agent_roster_history", Box::new(agent_roster::AgentRoster))),
         Box::new(History::new("directory_queue_history", Box::new(directory_queue::DirectoryQueue))),
@@ -31,5 +32,6 @@ pub fn all() -> Vec<Box<dyn ReadModel>> {
         Box::new(History::new("project_resources_history", Box::new(project_resources::ProjectResources))),
         Box::new(History::new("runtime_presence_history", Box::new(runtime_presence::RuntimePresence))),
         Box::new(History::new("task_status_history", Box::new(task_status::TaskStatus))),
+        Box::new(History::new("webhooks_history", Box::new(webhooks::Webhooks))),
     ]
 }

@@ -3,6 +3,7 @@
 //! | key | class | taken by | freed by |
 //! |---|---|---|---|
 //! | `name/agent/<workspace>/<lower-case name>` | name | `agent.created`, a new name | `agent.archived`, a new name |
+//! | `name/webhook/<workspace>/<lower-case name>` | name | `webhook.created`, a new name | `webhook.removed`, a new name |
 //! | `name/workspace/<slug>` | name | `workspace.created` | never |
 //! | `number/<workspace>/<n>` | number | `issue.created` | never |
 //! | `run/<issue>/<n>` | run | `task.queued` | never |
@@ -17,6 +18,7 @@ use uuid::Uuid;
 use crate::domain::agent::AgentEvent;
 use crate::domain::issue::IssueEvent;
 use crate::domain::task::TaskEvent;
+use crate::domain::webhook::WebhookEvent;
 use crate::domain::workspace::WorkspaceEvent;
 use crate::domain::{Envelope, Event};
 use crate::kernel::ids::{AgentId, IssueId, StreamId, WorkspaceId};
@@ -88,6 +90,18 @@ pub fn agent_name(workspace: WorkspaceId, name: &str) -> String {
     format!("name/agent/{workspace}/{}", name.to_lowercase())
 }
 
+/// What the keys of a workspace's webhooks' names begin with.
+#[must_use]
+pub fn webhook_names(workspace: WorkspaceId) -> String {
+    format!("name/webhook/{workspace}/")
+}
+
+/// The key of a webhook's name.
+#[must_use]
+pub fn webhook_name(workspace: WorkspaceId, name: &str) -> String {
+    format!("{}{}", webhook_names(workspace), name.to_lowercase())
+}
+
 /// The key of a workspace's slug.
 #[must_use]
 pub fn workspace_slug(slug: &str) -> String {
@@ -150,6 +164,14 @@ pub fn changes(envelope: &Envelope) -> Vec<Change> {
             vec![take(Class::Number, issue_number(envelope.workspace, e.number))]
         }
         Event::Task(event) => of_task(event, envelope.workspace, take, free),
+        Event::Webhook(WebhookEvent::Created(e)) => {
+            vec![take(Class::Name, webhook_name(envelope.workspace, &e.name))]
+        }
+        Event::Webhook(WebhookEvent::Updated(e)) => match &e.name {
+            Some(name) => vec![free(Class::Name), take(Class::Name, webhook_name(envelope.workspace, name))],
+            None => Vec::new(),
+        },
+        Event::Webhook(WebhookEvent::Removed(_)) => vec![free(Class::Name)],
         Event::Operation(_)
         | Event::Workspace(
             WorkspaceEvent::ReposReplaced(_)
@@ -166,6 +188,15 @@ pub fn changes(envelope: &Envelope) -> Vec<Change> {
         )
         | Event::Daemon(_)
         | Event::Directory(_)
+        | Event::Webhook(
+            WebhookEvent::Enabled(_)
+            | WebhookEvent::Disabled(_)
+            | WebhookEvent::SecretRotated(_)
+            | WebhookEvent::DeadLettered(_)
+            | WebhookEvent::RetryAsked(_)
+            | WebhookEvent::ReplayAsked(_)
+            | WebhookEvent::Tested(_),
+        )
         | Event::Unknown(_) => Vec::new(),
     }
 }

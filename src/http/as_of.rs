@@ -71,7 +71,8 @@ pub async fn guard(mut request: Request, next: Next) -> Response {
         return next.run(request).await;
     }
     if !request.method().is_safe() {
-        return refused("as_of_of_a_write", "nothing can be written as of an earlier moment").into_response();
+        let sentence = "nothing can be written as of an earlier moment";
+        return refused("as_of_of_a_write", sentence, "Leave `as_of` out.").into_response();
     }
     if NOT_ASKED.iter().any(|path| request.uri().path().starts_with(path)) {
         return unanswered().into_response();
@@ -99,12 +100,21 @@ fn asks(uri: &Uri) -> bool {
     query.split('&').filter_map(|pair| pair.strip_prefix("as_of=")).any(|moment| !moment.is_empty())
 }
 
-fn refused(code: &'static str, sentence: &str) -> ApiError {
-    ApiError::Invalid { code, field: Some("as_of".to_owned()), sentence: sentence.to_owned() }
+fn refused(code: &'static str, sentence: &str, next_step: &str) -> ApiError {
+    ApiError::Wrong {
+        code,
+        field: Some("as_of".to_owned()),
+        sentence: sentence.to_owned(),
+        next_step: next_step.to_owned(),
+    }
 }
 
 fn unanswered() -> ApiError {
-    refused("as_of_not_kept", "what this shows isn't kept: it can't be answered as of an earlier moment")
+    refused(
+        "as_of_not_kept",
+        "what this shows isn't kept: it can't be answered as of an earlier moment",
+        "Leave `as_of` out; what happened then is in the audit trail: `multica audit --until WHEN`.",
+    )
 }
 
 /// A time in a query, seen from `now`: RFC 3339, a day, or how long ago.
@@ -122,7 +132,10 @@ pub fn time(text: &str, field: &str, now: Timestamp) -> Result<Timestamp, ApiErr
 
 /// The position that a moment means: the last one recorded at or before it.
 async fn resolve(app: &App, text: &str) -> Result<AsOf, ApiError> {
-    let wrong = || refused("invalid_as_of", &format!("`as_of`: {NoMoment}"));
+    let wrong = || {
+        let step = "Write one of these; `multica feed` shows positions and times.";
+        refused("invalid_as_of", &format!("`as_of`: {NoMoment}"), step)
+    };
     if text.len() > app.limits.moment_bytes {
         return Err(wrong());
     }
@@ -131,7 +144,9 @@ async fn resolve(app: &App, text: &str) -> Result<AsOf, ApiError> {
         let now = read::now(&app.store).await?;
         let time = moment.time(now).ok_or_else(wrong)?;
         if time > now {
-            return Err(refused("as_of_in_the_future", "that time hasn't come yet"));
+            let sentence = format!("that time hasn't come yet: it is {}", now.strftime("%F %H:%M:%S UTC"));
+            let step = "Name a time that has been (UTC, unless it names a zone), or how long ago: `2h`.";
+            return Err(refused("as_of_in_the_future", &sentence, step));
         }
         let position = read::position_at(&app.store, time).await?;
         return Ok(AsOf { position, time });
@@ -140,8 +155,9 @@ async fn resolve(app: &App, text: &str) -> Result<AsOf, ApiError> {
         return Ok(AsOf { position, time: Timestamp::UNIX_EPOCH });
     }
     let time = read::moment(&app.store, position).await?.ok_or_else(|| {
-        let sentence = format!("the log doesn't reach position {position} yet");
-        refused("as_of_in_the_future", &sentence)
+        let head = *app.store.head().borrow();
+        let sentence = format!("the log doesn't reach position {position} yet: it is at {head}");
+        refused("as_of_in_the_future", &sentence, &format!("Name a position up to {head}, or a time."))
     })?;
     Ok(AsOf { position, time })
 }

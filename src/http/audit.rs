@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::error::ApiError;
-use super::routes::{id, issues, one_of, tasks};
+use super::routes::{id, issues, one_of, tasks, webhooks};
 use super::{App, as_of};
 use crate::app::private;
 use crate::app::writer::check::Schemas;
@@ -165,6 +165,7 @@ async fn target(app: &App, workspace: WorkspaceId, asked: &str) -> Result<Target
         Family::Task => StreamKey::new(family, tasks::named(app, workspace, reference).await?.0),
         Family::Issue => StreamKey::new(family, issues::named(app, workspace, reference).await?.0),
         Family::Daemon => StreamKey::new(family, StreamId::of_daemon(workspace, reference).0),
+        Family::Webhook => StreamKey::new(family, webhooks::named(app, workspace, reference).await?.0),
         Family::Operation
         | Family::Workspace
         | Family::Project
@@ -179,7 +180,7 @@ async fn target(app: &App, workspace: WorkspaceId, asked: &str) -> Result<Target
         return Err(ApiError::unknown(family.name(), text::head(reference, NAMED_BYTES)));
     }
     Ok(match family {
-        Family::Operation | Family::Workspace | Family::Unknown => Target::Stream(key),
+        Family::Operation | Family::Workspace | Family::Webhook | Family::Unknown => Target::Stream(key),
         Family::Daemon => Target::Daemon(reference.to_owned(), key),
         Family::Task | Family::Issue | Family::Project | Family::Agent | Family::Directory => {
             Target::About(key)

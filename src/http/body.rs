@@ -1,4 +1,7 @@
 //! Request bodies, paths and queries: bounded, without NUL, and wrong ones named by their field.
+//!
+//! Invariants: what somebody wrote ([`Body`]) is taken as it is or refused by name, never changed; what a machine
+//! says ([`Reported`]) holds what programs print, is taken in any case, and loses its NUL characters.
 
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, FailedToBufferBody};
@@ -11,8 +14,16 @@ use super::App;
 use super::error::ApiError;
 use crate::kernel::{json, text};
 
-/// A JSON body, typed, with what it was made from.
+/// A JSON body that a person or an agent wrote, typed, with what it was made from.
 pub struct Body<T> {
+    /// The typed body.
+    pub value: T,
+    /// The same as JSON: what the command's fingerprint covers.
+    pub raw: Value,
+}
+
+/// A JSON body that a daemon sends, typed, with what it was made from.
+pub struct Reported<T> {
     /// The typed body.
     pub value: T,
     /// The same as JSON, without NUL: what the command's fingerprint covers.
@@ -25,8 +36,52 @@ impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
     async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
         let Raw(bytes) = Raw::from_request(request, app).await?;
         let raw = parse(&bytes, app.limits.json_depth)?;
+        if let Some(field) = nul_in(&raw) {
+            return Err(holds_nul(&field));
+        }
         let value = typed(&raw)?;
         Ok(Self { value, raw })
+    }
+}
+
+impl<T: DeserializeOwned> FromRequest<App> for Reported<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
+        let Raw(bytes) = Raw::from_request(request, app).await?;
+        let raw = without_nul(parse(&bytes, app.limits.json_depth)?);
+        let value = typed(&raw)?;
+        Ok(Self { value, raw })
+    }
+}
+
+fn holds_nul(field: &str) -> ApiError {
+    ApiError::Wrong {
+        code: "text_holds_nul",
+        field: Some(field.to_owned()),
+        sentence: format!("`{field}` holds a NUL character, which can't be kept; nothing was changed"),
+        next_step: "Take the NUL character out, and send it again.".to_owned(),
+    }
+}
+
+/// The member in which the first NUL character is, as a path: `resource_ref.label`.
+fn nul_in(value: &Value) -> Option<String> {
+    let below = |name: &str, inner: String| {
+        let dot = if inner.is_empty() || inner.starts_with('[') { "" } else { "." };
+        format!("{name}{dot}{inner}")
+    };
+    match value {
+        Value::String(text) => text.contains('\0').then(String::new),
+        Value::Array(items) => {
+            items.iter().enumerate().find_map(|(n, item)| Some(below(&format!("[{n}]"), nul_in(item)?)))
+        }
+        Value::Object(members) => members.iter().find_map(|(name, item)| {
+            if name.contains('\0') {
+                return Some(text::without_nul(name));
+            }
+            Some(below(name, nul_in(item)?))
+        }),
+        Value::Null | Value::Bool(_) | Value::Number(_) => None,
     }
 }
 
@@ -70,12 +125,11 @@ fn parse(bytes: &[u8], depth: usize) -> Result<Value, ApiError> {
             sentence: format!("the body's arrays and objects lie more than {depth} deep in each other"),
         });
     }
-    Ok(without_nul(value))
+    Ok(value)
 }
 
 /// Removes NUL characters from every text of a JSON value.
-#[must_use]
-pub fn without_nul(value: Value) -> Value {
+fn without_nul(value: Value) -> Value {
     match value {
         Value::String(string) => Value::String(text::without_nul(&string)),
         Value::Array(items) => Value::Array(items.into_iter().map(without_nul).collect()),
@@ -197,8 +251,17 @@ mod tests {
     }
 
     #[test]
-    fn nul_is_removed_at_every_depth() {
+    fn nul_is_found_at_every_depth_and_removed_from_what_machines_say() {
         let raw = parse(br#"{"a\u0000":["b\u0000c",{"d":"\u0000"}]}"#, 8).expect("json");
-        assert_eq!(raw, json!({"a": ["bc", {"d": ""}]}));
+        assert_eq!(without_nul(raw), json!({"a": ["bc", {"d": ""}]}));
+        for (raw, field) in [
+            (json!({"title": "a\0"}), "title"),
+            (json!({"title": "a", "resource_ref": {"label": "\0"}}), "resource_ref.label"),
+            (json!({"args": ["a", {"b": "\0"}]}), "args[1].b"),
+            (json!({"tit\0le": "a"}), "title"),
+        ] {
+            assert_eq!(nul_in(&raw).as_deref(), Some(field));
+        }
+        assert_eq!(nul_in(&json!({"title": "a", "count": 3, "none": null})), None);
     }
 }

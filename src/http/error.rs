@@ -74,6 +74,18 @@ pub enum ApiError {
         /// A sentence.
         sentence: String,
     },
+    /// The request can't be right, and what helps is known.
+    #[error("wrong request")]
+    Wrong {
+        /// Stable code.
+        code: &'static str,
+        /// The field that is wrong, where it can be said.
+        field: Option<String>,
+        /// A sentence.
+        sentence: String,
+        /// What to do now.
+        next_step: String,
+    },
     /// The body is longer than this server reads.
     #[error("body over {limit} bytes")]
     TooLarge {
@@ -357,6 +369,14 @@ fn app(error: &AppError) -> Shown {
     }
 }
 
+fn wrong(code: &str, field: Option<&str>, sentence: &str, next_step: &str) -> Shown {
+    let shown = Shown::new(StatusCode::BAD_REQUEST, code, sentence, next_step);
+    match field {
+        Some(field) => shown.with("field", json!(field)),
+        None => shown,
+    }
+}
+
 /// Nothing has the name or id that was given.
 fn unknown(kind: &'static str, reference: &str, near: &str) -> Shown {
     // What is longer than any name is told apart by its beginning.
@@ -390,7 +410,12 @@ fn shown(error: &ApiError) -> Shown {
             StatusCode::FORBIDDEN,
             code,
             *sentence,
-            "Ask an admin of the workspace, or use another token.",
+            match *code {
+                "foreign_page" => "Do it on a page of this server, opened at its own address.",
+                "task_token_limited" => "Ask a person to do it: a task's token does what its run needs.",
+                "daemon_token_limited" => "Use a person's token: `multica login --token TOKEN`.",
+                _ => "Ask an admin of the workspace, or use another token.",
+            },
         ),
         ApiError::MethodNotAllowed => Shown::new(
             StatusCode::METHOD_NOT_ALLOWED,
@@ -420,12 +445,10 @@ fn shown(error: &ApiError) -> Shown {
         )
         .with("matches", json!(matches)),
         ApiError::Invalid { code, field, sentence } => {
-            let shown =
-                Shown::new(StatusCode::BAD_REQUEST, code, sentence, "Correct the request and send it again.");
-            match field {
-                Some(field) => shown.with("field", json!(field)),
-                None => shown,
-            }
+            wrong(code, field.as_deref(), sentence, "Correct the request and send it again.")
+        }
+        ApiError::Wrong { code, field, sentence, next_step } => {
+            wrong(code, field.as_deref(), sentence, next_step)
         }
         ApiError::TooLarge { limit } => Shown::new(
             StatusCode::PAYLOAD_TOO_LARGE,
@@ -443,7 +466,7 @@ fn shown(error: &ApiError) -> Shown {
             StatusCode::MISDIRECTED_REQUEST,
             "unknown_host",
             "this server doesn't answer under that host name",
-            "Use the address that the server printed, or add the name with --host.",
+            "Use the address that the server printed; a proxy in front of it has to send that one as `Host`.",
         ),
         ApiError::TimedOut => Shown::new(
             StatusCode::SERVICE_UNAVAILABLE,

@@ -40,7 +40,12 @@ pub async fn of(app: &App, who: &Identity, id: TaskId) -> Result<api::Explanatio
     };
     let mut events = loaded.events.clone();
     events.extend(directory.iter().flat_map(|directory| directory.events.iter().cloned()));
-    let names = Called::load(&app.store, &app.registry, &events, &[]).await?;
+    let conversation = conversation(app, who.workspace, state).await?;
+    // No event of this task speaks of the others that it waits for.
+    let held_by = directory.as_ref().and_then(|directory| Some(directory.state.holder.as_ref()?.who.task));
+    let others = [conversation, held_by, state.retried_by].into_iter().flatten();
+    let others: Vec<StreamKey> = others.map(crate::domain::task::evolve::stream).collect();
+    let names = Called::load(&app.store, &app.registry, &events, &others).await?;
     let failed = state.status() == Status::Failed;
     let detail = if failed { last_word(app, &loaded).await? } else { None };
     let since = since(&loaded, directory.as_ref());
@@ -64,7 +69,7 @@ pub async fn of(app: &App, who: &Identity, id: TaskId) -> Result<api::Explanatio
         directory: directory.as_ref().map(|directory| &directory.state),
         daemon,
         agent: agent(app, who.workspace, state).await?,
-        conversation: conversation(app, who.workspace, state).await?,
+        conversation,
         ahead: ahead(app, who.workspace, state).await?,
         holder,
         last_output: last_output(app, state).await?,
@@ -89,8 +94,18 @@ pub async fn of(app: &App, who: &Identity, id: TaskId) -> Result<api::Explanatio
         ends_when: explained.ends_when,
         until: explained.until,
         advice: explained.advice,
-        commands: explained.commands.into_iter().chain(verify).collect(),
+        commands: possible(app, explained.commands).into_iter().chain(verify).collect(),
     })
+}
+
+/// The commands that help; as of a moment those that look, as of it too: what is over by now can't be acted on.
+fn possible(app: &App, commands: Vec<String>) -> Vec<String> {
+    let Some(then) = app.store.as_of() else { return commands };
+    let looks = |command: &String| {
+        ["explain", "history"].iter().any(|verb| command.starts_with(&format!("multica task {verb} ")))
+    };
+    let of_then = |command: String| format!("{command} --as-of {}", then.position);
+    commands.into_iter().filter(looks).map(of_then).collect()
 }
 
 /// The explanation of a task whose own history can't be read: what is left is what the read models knew.

@@ -38,6 +38,7 @@ pub use self::router::router;
 pub use self::serve::serve;
 use crate::app::seals::Seals;
 use crate::app::set_aside::SetAside;
+use crate::app::webhooks::Webhooks;
 use crate::app::writer::Writer;
 use crate::kernel::ids::TaskId;
 use crate::kernel::limits::Limits;
@@ -95,6 +96,8 @@ pub struct Parts {
     pub seals: Arc<Seals>,
     /// For how many days transcripts are kept; none: for ever.
     pub keep_transcripts: Option<u32>,
+    /// What delivers to webhooks.
+    pub webhooks: Arc<Webhooks>,
     /// Fires when the server stops.
     pub shutdown: CancellationToken,
 }

@@ -10,7 +10,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use super::error::ApiError;
 use super::routes::{
     agents, audit, bundle, daemon, directories, erasures, issues, metrics, projections, projects, retention,
-    sign_in, stranded, tasks, verify, what_if, workspaces,
+    sign_in, stranded, tasks, verify, webhook_deliveries, webhooks, what_if, workspaces,
 };
 use super::{App, as_of, feed, hosts, left_out, limits, pages, position, routes};
 use crate::kernel::limits::Millis;
@@ -107,6 +107,13 @@ fn work() -> Router<App> {
         .route("/api/tasks/{id}/explain", get(tasks::explain))
         .route("/api/tasks/{id}/history", get(tasks::history))
         .route("/api/tasks/{id}/bundle", get(bundle::bundle))
+        .route("/api/webhooks", get(webhooks::list).post(webhooks::create))
+        .route("/api/webhooks/{id}", get(webhooks::get).put(webhooks::update).delete(webhooks::remove))
+        .route("/api/webhooks/{id}/deliveries", get(webhook_deliveries::list))
+        .route("/api/webhooks/{id}/rotate-secret", post(webhooks::rotate_secret))
+        .route("/api/webhooks/{id}/retry", post(webhook_deliveries::retry))
+        .route("/api/webhooks/{id}/replay", post(webhook_deliveries::replay))
+        .route("/api/webhooks/{id}/test", post(webhook_deliveries::test))
         .route("/api/audit", get(audit::list))
         .route("/api/audit/export", post(audit::export))
         .route("/api/audit/{position}", get(audit::show))

@@ -86,6 +86,10 @@ ids! {
     OrderId = "order";
     /// One start of one daemon process.
     Incarnation = "incarnation";
+    /// A webhook.
+    WebhookId = "webhook";
+    /// A secret's place in the table of secrets (never the secret itself).
+    SecretId = "secret";
     /// A stream of events that are decided together.
     StreamId = "stream";
 }

@@ -209,6 +209,40 @@ pub struct Limits {
     pub verified_seals: usize,
     /// Sentences that the event of a verification keeps; the answer has all, the event their number.
     pub verified_findings: usize,
+    /// A webhook's receiver has answered by then, name, connection and TLS included: within what its convention
+    /// recommends.
+    pub webhook_timeout: Millis,
+    /// After each failed delivery the next attempt waits so long, at least; after the last it is given up. As the
+    /// convention's example has it: three days.
+    pub webhook_retries: Vec<Millis>,
+    /// So many percent of a wait are added by chance, so that those that failed together don't come together again.
+    pub webhook_jitter_percent: u32,
+    /// A receiver that asks to be left alone is for as long, at most.
+    pub webhook_retry_after: Millis,
+    /// Deliveries to one webhook at once: one that hangs holds back no other.
+    pub webhook_at_once: usize,
+    /// Events looked at at once for one webhook.
+    pub webhook_page: i64,
+    /// Deliveries of one webhook that wait, before no more are made: the log keeps what comes after.
+    pub webhook_waiting: i64,
+    /// So many deliveries that were given up switch a webhook off: it has no receiver any more.
+    pub webhook_dead: usize,
+    /// What was delivered is remembered for so long.
+    pub webhook_kept: Millis,
+    /// Between two looks for deliveries: what happens in between goes together.
+    pub webhook_pause: Millis,
+    /// After a rotation deliveries are signed with the old secret too for so long, unless said otherwise.
+    pub webhook_overlap: Millis,
+    /// The same at most: an old secret that signs for ever was not rotated.
+    pub webhook_overlap_most: Millis,
+    /// Longest address of a webhook, bytes.
+    pub webhook_url_bytes: usize,
+    /// Types that a webhook names at most.
+    pub webhook_types: usize,
+    /// Webhooks of one workspace: each reads the whole log.
+    pub webhooks: usize,
+    /// Deliveries of each webhook on the webhooks' page.
+    pub page_deliveries: u32,
     /// Rows of one read model that a comparison with the log names; of more it says that there are.
     pub compared_rows: usize,
     /// Largest request body, bytes.
@@ -383,6 +417,32 @@ impl Default for Limits {
             seals_bytes: 64 * 1_024 * 1_024,
             verified_seals: 10_000,
             verified_findings: 50,
+            webhook_timeout: seconds(15),
+            webhook_retries: vec![
+                seconds(5),
+                minutes(5),
+                minutes(30),
+                minutes(120),
+                minutes(300),
+                minutes(600),
+                minutes(840),
+                minutes(1_200),
+                minutes(1_440),
+            ],
+            webhook_jitter_percent: 20,
+            webhook_retry_after: minutes(60),
+            webhook_at_once: 8,
+            webhook_page: 1_000,
+            webhook_waiting: 10_000,
+            webhook_dead: 1_000,
+            webhook_kept: minutes(30 * 24 * 60),
+            webhook_pause: Millis(200),
+            webhook_overlap: minutes(24 * 60),
+            webhook_overlap_most: minutes(7 * 24 * 60),
+            webhook_url_bytes: 2_048,
+            webhook_types: 100,
+            webhooks: 50,
+            page_deliveries: 10,
             compared_rows: 1_000,
             body_bytes: 2 * 1_024 * 1_024,
             json_depth: 64,

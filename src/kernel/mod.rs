@@ -10,6 +10,7 @@ pub mod error_chain;
 pub mod ids;
 pub mod json;
 pub mod limits;
+pub mod mac;
 pub mod moment;
 pub mod redact;
 pub mod text;

@@ -1,4 +1,7 @@
 //! Moments as people write them: a position of the log, a time, or how long ago.
+//!
+//! Invariant: a time without a zone is one of UTC, the zone in which every output tells its times, so that what
+//! was copied from an output names the same moment on every machine.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,17 +15,17 @@ use jiff::{Span, Timestamp};
 pub enum Moment {
     /// A position of the log.
     Position(i64),
-    /// A time: RFC 3339.
+    /// A time: RFC 3339, or without a zone.
     Time(Timestamp),
-    /// A time without a zone: it depends on where it is said.
-    Local(DateTime),
     /// So long before now.
     Ago(Span),
 }
 
 /// What no moment looks like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a moment is a position (1234), a time (2026-12-01T14:00:00Z, 2026-12-01 14:00) or a span (2h ago)")]
+#[error(
+    "a moment is a position (1234), a time (2026-12-01T14:00:00Z, 2026-12-01 14:00, UTC) or a span (2h ago)"
+)]
 pub struct NoMoment;
 
 impl FromStr for Moment {
@@ -37,7 +40,7 @@ impl FromStr for Moment {
             return Ok(Self::Time(time));
         }
         if let Ok(time) = text.parse::<DateTime>() {
-            return Ok(Self::Local(time));
+            return TimeZone::UTC.to_timestamp(time).map(Self::Time).map_err(|_| NoMoment);
         }
         // Nothing has happened in the future: `2h`, `-2h` and `2h ago` mean the same.
         let span = text.parse::<Span>().map_err(|_| NoMoment)?;
@@ -46,26 +49,12 @@ impl FromStr for Moment {
 }
 
 impl Moment {
-    /// The same with its zone settled: what a program says to another.
-    #[must_use]
-    pub fn said_in(self, zone: &TimeZone) -> Self {
-        match self {
-            Self::Local(time) => match zone.to_zoned(time) {
-                Ok(zoned) => Self::Time(zoned.timestamp()),
-                Err(_) => self,
-            },
-            other => other,
-        }
-    }
-
-    /// The time it means, seen from `now`; none for a position, and for what lies beyond all times. A time without
-    /// a zone is one of UTC.
+    /// The time it means, seen from `now`; none for a position, and for what lies beyond all times.
     #[must_use]
     pub fn time(&self, now: Timestamp) -> Option<Timestamp> {
         match self {
             Self::Position(_) => None,
             Self::Time(time) => Some(*time),
-            Self::Local(time) => TimeZone::UTC.to_timestamp(*time).ok(),
             Self::Ago(span) => {
                 now.to_zoned(TimeZone::UTC).checked_sub(*span).ok().map(|then| then.timestamp())
             }
@@ -78,7 +67,6 @@ impl fmt::Display for Moment {
         match self {
             Self::Position(position) => position.fmt(f),
             Self::Time(time) => time.fmt(f),
-            Self::Local(time) => time.fmt(f),
             Self::Ago(span) => span.fmt(f),
         }
     }
@@ -111,10 +99,9 @@ mod tests {
     }
 
     #[test]
-    fn a_time_without_a_zone_is_one_of_where_it_is_said() {
-        let zone = TimeZone::fixed(jiff::tz::offset(2));
-        let said = "2026-11-30 10:00".parse::<Moment>().expect("a moment").said_in(&zone);
-        assert_eq!(said.to_string(), "2026-11-30T08:00:00Z");
+    fn a_time_without_a_zone_is_one_of_utc_wherever_it_is_said() {
+        let said = "2026-11-30 10:00".parse::<Moment>().expect("a moment");
+        assert_eq!(said.to_string(), "2026-11-30T10:00:00Z");
         // Said on, it means the same.
         for text in ["1234", "2026-11-30T08:00:00Z", "2h ago"] {
             let moment: Moment = text.parse().expect(text);

@@ -1,4 +1,41 @@
-//! Inbound text made safe to store: no NUL, no invalid UTF-8, a bounded length.
+//! Text that comes in: what people write is kept as it is or refused ([`written`]); what programs print is made
+//! fit to be kept ([`lossy`]).
+
+/// Why a text that somebody wrote can't be kept as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Unkept {
+    /// PostgreSQL holds no NUL.
+    #[error("a NUL character is in it, at byte {at}; what can't be kept whole isn't taken")]
+    Nul {
+        /// The byte, from 1.
+        at: usize,
+    },
+    /// The bytes are no text.
+    #[error("it isn't UTF-8, from byte {at} on; what can't be kept whole isn't taken")]
+    NotUtf8 {
+        /// The byte, from 1.
+        at: usize,
+    },
+}
+
+/// Reads what somebody wrote, exactly. It was perhaps read up to `most` bytes only: a character that is cut there is
+/// left out, whoever bounds the text sees that it is longer.
+///
+/// # Errors
+/// Where it isn't UTF-8, and where it holds NUL.
+pub fn written(bytes: &[u8], most: usize) -> Result<&str, Unkept> {
+    let text = match std::str::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => {
+            let (whole, rest) = bytes.split_at(error.valid_up_to());
+            if error.error_len().is_some() || bytes.len() < most || rest.is_empty() {
+                return Err(Unkept::NotUtf8 { at: whole.len() + 1 });
+            }
+            std::str::from_utf8(whole).map_err(|_| Unkept::NotUtf8 { at: 1 })?
+        }
+    };
+    text.find('\0').map_or(Ok(text), |index| Err(Unkept::Nul { at: index + 1 }))
+}
 
 /// Stands where a text was that has been erased.
 pub const ERASED: &str = "[erased]";
@@ -77,6 +114,18 @@ pub fn is_steering(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_somebody_wrote_is_kept_as_it_is_or_refused_with_its_place() {
+        let most = 8;
+        assert_eq!(written("ä\r\n".as_bytes(), most), Ok("ä\r\n"));
+        assert_eq!(written(b"a\0b", most), Err(Unkept::Nul { at: 2 }));
+        assert_eq!(written(b"ab\xffc", most), Err(Unkept::NotUtf8 { at: 3 }));
+        assert_eq!(written(b"ab\xc3", most), Err(Unkept::NotUtf8 { at: 3 }));
+        // Cut while it was read, which is none of the writer's faults.
+        assert_eq!(written(b"abcdefg\xc3", most), Ok("abcdefg"));
+        assert_eq!(written(b"abcdef\xff\xc3", most), Err(Unkept::NotUtf8 { at: 7 }));
+    }
 
     #[test]
     fn a_text_of_nothing_that_can_be_seen_says_nothing() {

@@ -18,8 +18,10 @@ use crate::fold::directory_queue::{self, DirectoryRow};
 use crate::fold::issue_board::{self, IssueRow};
 use crate::fold::project_resources::{self, ProjectRow};
 use crate::fold::task_status::TaskRow;
+use crate::fold::webhooks::{self, WebhookRow};
 use crate::kernel::ids::{
-    AgentId, ContentId, DirectoryId, IssueId, ProjectId, RuntimeId, StreamId, TaskId, UserId, WorkspaceId,
+    AgentId, ContentId, DirectoryId, IssueId, ProjectId, RuntimeId, StreamId, TaskId, UserId, WebhookId,
+    WorkspaceId,
 };
 use crate::kernel::text::ERASED;
 use crate::store::raw::{RawEvent, Reading};
@@ -113,6 +115,7 @@ pub struct Called {
     machines: BTreeMap<Uuid, String>,
     providers: BTreeMap<RuntimeId, String>,
     members: BTreeMap<UserId, String>,
+    webhooks: BTreeMap<WebhookId, String>,
     contents: BTreeMap<ContentId, String>,
 }
 
@@ -143,6 +146,9 @@ impl Names for Called {
     }
     fn machine(&self, stream: Uuid) -> Option<String> {
         self.machines.get(&stream).cloned()
+    }
+    fn webhook(&self, id: WebhookId) -> Option<String> {
+        self.webhooks.get(&id).cloned()
     }
     fn provider(&self, runtime: RuntimeId) -> Option<String> {
         self.providers.get(&runtime).cloned()
@@ -210,6 +216,10 @@ impl Called {
         let keys: Vec<String> = directories.into_iter().map(directory_queue::key).collect();
         let found: Vec<Found<DirectoryRow>> = several(store, registry.get("directory_queue")?, &keys).await?;
         self.directories = found.into_iter().map(|found| (found.row.id, found.row.label)).collect();
+
+        let keys: Vec<String> = of(Family::Webhook).map(|id| webhooks::key(WebhookId(id))).collect();
+        let found: Vec<Found<WebhookRow>> = several(store, registry.get("webhooks")?, &keys).await?;
+        self.webhooks = found.into_iter().map(|found| (found.row.id, found.row.name)).collect();
 
         let keys: Vec<String> = projects.into_iter().map(project_resources::key).collect();
         let found: Vec<Found<ProjectRow>> = several(store, registry.get("project_resources")?, &keys).await?;

@@ -32,6 +32,7 @@ mod sql;
 pub mod task_status;
 pub mod timers;
 pub mod verify;
+pub mod webhooks;
 
 pub use error::ReadModelError;
 pub use registry::{Registered, Registry, Sql};

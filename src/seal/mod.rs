@@ -33,7 +33,7 @@ pub enum Place {
 #[derive(Debug, thiserror::Error)]
 pub enum SealError {
     /// The place isn't named as one.
-    #[error("{0} is no place for seals")]
+    #[error("`{0}` is no place for seals")]
     NoPlace(String),
     /// The file can't be used.
     #[error("the seals in {path} can't be {action}")]
@@ -64,7 +64,7 @@ impl SealError {
     #[must_use]
     pub fn next_step(&self) -> String {
         match self {
-            Self::NoPlace(_) => "Write file:PATH or git:REPOSITORY.".to_owned(),
+            Self::NoPlace(_) => "Write file:PATH or git:REPOSITORY, or a path with a slash in it.".to_owned(),
             Self::File { .. } => "Check the path and its permissions, or name another place.".to_owned(),
             Self::Git { path, .. } => {
                 format!("Check that it is a repository of this account: `git -C {} status`.", path.display())
@@ -102,7 +102,8 @@ impl Means {
 }
 
 impl Place {
-    /// Reads `file:PATH` or `git:REPOSITORY`; a path alone is a repository where it is a folder, else a file.
+    /// Reads `file:PATH` or `git:REPOSITORY`; a path alone, which is known by a slash in it, is a repository where it
+    /// is a folder, else a file.
     ///
     /// # Errors
     /// [`SealError::NoPlace`].
@@ -115,8 +116,19 @@ impl Place {
         if let Some(rest) = text.strip_prefix("git:") {
             return path(rest).map(Self::Git);
         }
-        let path = path(text)?;
+        // A word alone is a slip, and would be written into a file of that name.
+        let path = path(if text.contains('/') { text } else { "" })?;
         Ok(if path.is_dir() { Self::Git(path) } else { Self::File(path) })
+    }
+
+    /// The same, wherever this process goes.
+    #[must_use]
+    pub fn absolute(self) -> Self {
+        let whole = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
+        match self {
+            Self::File(path) => Self::File(whole(path)),
+            Self::Git(path) => Self::Git(whole(path)),
+        }
     }
 
     /// What it is.
@@ -242,7 +254,7 @@ mod tests {
     fn a_place_is_named_by_its_kind() {
         assert_eq!(Place::parse("git:/r").expect("a place").to_string(), "git:/r");
         assert_eq!(Place::parse("/nowhere/x").expect("a place"), Place::File("/nowhere/x".into()));
-        for none in ["", "file:", "git:"] {
+        for none in ["", "file:", "git:", "bogus", "File"] {
             assert!(Place::parse(none).is_err(), "{none}");
         }
     }

@@ -25,6 +25,7 @@ pub mod sign_in;
 pub mod transcript;
 pub mod upkeep;
 pub mod verify;
+pub mod webhooks;
 
 pub use error::{Corruption, StoreError};
 pub use pool::{AsOf, Durability, Store};

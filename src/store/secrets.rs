@@ -2,6 +2,8 @@
 //!
 //! Not here: sealing and opening (whoever has the instance key), the events that tell of a change.
 
+use std::time::Duration;
+
 use super::{Store, StoreError};
 use crate::kernel::ids::WorkspaceId;
 
@@ -48,4 +50,20 @@ pub async fn get(store: &Store, workspace: WorkspaceId, name: &str) -> Result<Op
 pub async fn clear(store: &Store, workspace: WorkspaceId, name: &str) -> Result<bool, StoreError> {
     let client = store.client().await?;
     Ok(client.execute(include_str!("sql/clear_secret.sql"), &[&workspace.0, &name]).await? > 0)
+}
+
+/// The names of a workspace's secrets that begin so and were set longer ago than `span`.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn names(
+    store: &Store,
+    workspace: WorkspaceId,
+    head: &str,
+    span: Duration,
+) -> Result<Vec<String>, StoreError> {
+    let millis = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
+    let client = store.client().await?;
+    let rows = client.query(include_str!("sql/list_secrets.sql"), &[&workspace.0, &head, &millis]).await?;
+    rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
 }

@@ -10,6 +10,8 @@ pub(super) const KEEP_TRANSCRIPTS: &str = "MULTICA_KEEP_TRANSCRIPTS";
 pub struct Choices {
     /// Where it seals the log to.
     pub seal_to: Vec<String>,
+    /// Whom it delivers webhooks to.
+    pub webhook_to: Vec<String>,
     /// For how many days it keeps transcripts.
     pub keep_transcripts: Option<u32>,
 }

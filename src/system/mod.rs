@@ -7,6 +7,7 @@
 
 mod choices;
 pub mod demo_place;
+mod error;
 pub mod file_error;
 pub mod log;
 mod record;
@@ -30,12 +31,13 @@ use uuid::Uuid;
 pub use self::choices::Choices;
 use self::choices::{KEEP_TRANSCRIPTS, kept_days};
 use self::record::{record_passed_over, record_start, submit};
-use crate::app::AppError;
 use crate::app::policy::Policies;
 use crate::app::seals::Seals;
+use crate::app::secrets::Locksmith;
 use crate::app::set_aside::SetAside;
+use crate::app::webhooks::Webhooks;
 use crate::app::workspace_write::WorkspaceWrite;
-use crate::app::writer::check::{BadSchema, Schemas};
+use crate::app::writer::check::Schemas;
 use crate::app::writer::{Writer, WriterParts};
 use crate::domain::NewContent;
 use crate::domain::workspace::{MemberAdded, Role, TokenHolder, WorkspaceCommand};
@@ -48,10 +50,14 @@ use crate::kernel::limits::Limits;
 use crate::kernel::world::World;
 use crate::process::safe_file;
 use crate::process::stop::Signals;
-use crate::readmodel::{ReadModelError, Registry, access, follower, install};
-use crate::seal::{Means, Place, SealError};
-use crate::store::embedded::{Claim, DATABASE, Embedded, EmbeddedError, Options};
-use crate::store::{self, Address, Durability, Store, StoreError, event_types, listen, migrate};
+use crate::readmodel::{Registry, access, follower, install};
+use crate::seal::{Means, Place};
+use crate::store::embedded::{Claim, DATABASE, Embedded, Options};
+use crate::store::{self, Address, Durability, Store, event_types, listen, migrate};
+use crate::webhook::address::Allowed;
+use crate::webhook::send::Sender;
+
+pub use self::error::SystemError;
 
 /// The program's version.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -65,104 +71,11 @@ const UNSAFE_DATABASE: &str = "MULTICA_TEST_UNSAFE_DATABASE";
 /// The variable that names where the log is sealed to.
 const SEAL_TO: &str = "MULTICA_SEAL_TO";
 
+/// Names whom webhooks are delivered to, with commas between them.
+const WEBHOOK_TO: &str = "MULTICA_WEBHOOK_TO";
+
 /// The workspace that `up` makes.
 pub const LOCAL: &str = "local";
-
-/// Why a server can't be started or go on.
-#[derive(Debug, thiserror::Error)]
-pub enum SystemError {
-    /// An environment variable is missing.
-    #[error("{name} is not set")]
-    Missing {
-        /// Its name.
-        name: &'static str,
-    },
-    /// A number of days that is none.
-    #[error("{name} is a number of days from 1 on, not `{text}`")]
-    Days {
-        /// The variable's name.
-        name: &'static str,
-        /// What it holds.
-        text: String,
-    },
-    /// `MULTICA_LIMITS` isn't JSON of limits.
-    #[error("MULTICA_LIMITS cannot be read")]
-    Limits(#[source] serde_json::Error),
-    /// The instance key's file can't be used.
-    #[error("the instance key {path} cannot be used")]
-    KeyFile {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: std::io::Error,
-    },
-    /// The instance key's file isn't a key.
-    #[error("the instance key {path} has {bytes} bytes and mode {mode:o}, not 32 and 600")]
-    KeyForm {
-        /// The file.
-        path: PathBuf,
-        /// Its length.
-        bytes: usize,
-        /// Its mode.
-        mode: u32,
-    },
-    /// The database.
-    #[error("the database cannot be used")]
-    Store(#[from] StoreError),
-    /// The private database.
-    #[error("the private database cannot be started")]
-    Embedded(#[from] EmbeddedError),
-    /// Where seals are to go.
-    #[error("the log cannot be sealed there")]
-    SealPlace(#[from] SealError),
-    /// The read models.
-    #[error("the read models cannot be installed")]
-    ReadModel(#[from] ReadModelError),
-    /// The schemas that are built in.
-    #[error("the event schemas cannot be used")]
-    Schemas(#[from] BadSchema),
-    /// A first command was refused or failed.
-    #[error("the server cannot write its first events")]
-    App(#[from] AppError),
-    /// The address.
-    #[error("cannot listen on {address}")]
-    Listen {
-        /// It.
-        address: SocketAddr,
-        /// Why.
-        #[source]
-        source: std::io::Error,
-    },
-    /// The listener or the signals failed.
-    #[error("serving failed")]
-    Serve(#[source] std::io::Error),
-    /// A part of the process ended by a panic.
-    #[error("a part of the program stopped unexpectedly")]
-    Stopped,
-}
-
-impl SystemError {
-    /// What to do now.
-    #[must_use]
-    pub fn next_step(&self) -> String {
-        match self {
-            Self::Missing { name } => format!("Set {name} and start again."),
-            Self::Days { name, .. } => format!("Correct {name}, or unset it: transcripts are kept then."),
-            Self::Limits(_) => "Correct MULTICA_LIMITS, or unset it.".to_owned(),
-            Self::KeyFile { .. } | Self::KeyForm { .. } => {
-                "Bring the key file back from a backup: the log was begun with it.".to_owned()
-            }
-            Self::Embedded(error) => error.next_step(),
-            Self::SealPlace(error) => error.next_step(),
-            Self::Listen { .. } => "Name a free port: `--port PORT`.".to_owned(),
-            Self::Store(_) | Self::ReadModel(_) | Self::Schemas(_) | Self::App(_) | Self::Serve(_) | Self::Stopped => {
-                "Look in multica.log in the data directory, then start again: nothing that was accepted is lost."
-                    .to_owned()
-            }
-        }
-    }
-}
 
 /// Clock and randomness of the operating system.
 #[derive(Debug, Clone, Copy, Default)]
@@ -212,6 +125,8 @@ pub struct Setup {
     pub seals: Vec<Place>,
     /// For how many days it keeps transcripts; none: for ever.
     pub keep_transcripts: Option<u32>,
+    /// Whom it delivers webhooks to.
+    pub webhooks_to: Allowed,
     /// Fires when it has to stop.
     pub shutdown: CancellationToken,
     /// Clock and randomness.
@@ -256,6 +171,16 @@ impl Server {
             world: setup.world.clone(),
             limits: setup.limits.clone(),
         });
+        let webhooks = Arc::new(Webhooks {
+            writer: writer.clone(),
+            store: store.clone(),
+            registry: registry.clone(),
+            world: setup.world.clone(),
+            limits: setup.limits.clone(),
+            sender: Sender::new(&setup.limits, setup.webhooks_to)?,
+            locksmith: Locksmith::new(&setup.key, key.id()),
+            set_aside: SetAside::new(&setup.limits),
+        });
         let listener = setup.listener;
         let address = listener.local_addr().map_err(SystemError::Serve)?;
         let parts = Parts {
@@ -269,6 +194,7 @@ impl Server {
             tail: http::tail::Tail::default(),
             seals,
             keep_transcripts: setup.keep_transcripts,
+            webhooks,
             shutdown: setup.shutdown,
         };
         let app = App::new(store, parts);
@@ -317,6 +243,7 @@ fn loops(app: &App) -> JoinSet<()> {
     };
     loops.spawn(policies.run(app.world.uuid_v7(), app.shutdown.clone()));
     loops.spawn(app.seals.clone().run(app.world.uuid_v7(), app.shutdown.clone()));
+    loops.spawn(app.webhooks.clone().run(app.world.uuid_v7(), app.shutdown.clone()));
     loops
 }
 
@@ -462,6 +389,7 @@ pub async fn server(
         hosts,
         seals: seal_places(&choices.seal_to, variable(SEAL_TO))?,
         keep_transcripts: kept_days(choices.keep_transcripts, variable(KEEP_TRANSCRIPTS))?,
+        webhooks_to: webhooks_to(&choices.webhook_to, variable(WEBHOOK_TO))?,
         shutdown: shutdown.clone(),
         world,
     };
@@ -475,6 +403,13 @@ fn seal_places(flags: &[String], variable: Option<String>) -> Result<Vec<Place>,
     let variable: Vec<String> = variable.filter(|text| !text.is_empty()).into_iter().collect();
     let named = if flags.is_empty() { &variable } else { flags };
     named.iter().map(|text| Ok(Place::parse(text)?)).collect()
+}
+
+/// Whom webhooks are delivered to: as the flags say, else the variable.
+fn webhooks_to(flags: &[String], variable: Option<String>) -> Result<Allowed, SystemError> {
+    let variable: Vec<String> = variable.into_iter().collect();
+    let named = if flags.is_empty() { &variable } else { flags };
+    Ok(Allowed::parse(named.iter().map(String::as_str))?)
 }
 
 /// Listens on an address.
@@ -533,6 +468,7 @@ pub struct Start {
 /// [`SystemError`].
 pub async fn up(start: Start, shutdown: CancellationToken) -> Result<Up, SystemError> {
     let Start { claim, listener, person, token, limits, choices } = start;
+    let webhooks_to = webhooks_to(&choices.webhook_to, std::env::var(WEBHOOK_TO).ok())?;
     let mut seals = seal_places(&choices.seal_to, std::env::var(SEAL_TO).ok())?;
     let keep_transcripts = kept_days(choices.keep_transcripts, std::env::var(KEEP_TRANSCRIPTS).ok())?;
     if seals.is_empty() {
@@ -560,6 +496,7 @@ pub async fn up(start: Start, shutdown: CancellationToken) -> Result<Up, SystemE
         hosts: Vec::new(),
         seals,
         keep_transcripts,
+        webhooks_to,
         shutdown,
         world,
     };

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::feed::sentence;
-use super::layout::{self, page as whole};
+use super::layout::{self, page as whole, with_code};
 use super::view::{AuditView, Frame};
 use crate::wire::audit::AuditEntry;
 
@@ -48,7 +48,7 @@ pub fn page(frame: &Frame, view: &AuditView) -> Markup {
             }
         }
         @if let Some((problem, step)) = &view.problem {
-            div.card.problem role="alert" { p { strong { (problem) } } p.muted { (step) } }
+            div.card.problem role="alert" { p { strong { (with_code(problem)) } } p.muted { (with_code(step)) } }
         } @else {
             (entries(view))
             (ways_on(view))
@@ -235,7 +235,7 @@ mod tests {
         let mut view = view(Vec::new());
         view.problem = Some(("`type` is none".to_owned(), "Use another.".to_owned()));
         let html = page(&Frame::default(), &view).into_string();
-        assert!(html.contains("role=\"alert\"") && html.contains("`type` is none"), "{html}");
+        assert!(html.contains("role=\"alert\"") && html.contains("<code>type</code> is none"), "{html}");
         assert!(!html.contains("Nothing here fits"), "{html}");
     }
 }

@@ -6,13 +6,16 @@ use maud::{DOCTYPE, Markup, html};
 
 use super::view::Frame;
 
-const PAGES: [(&str, &str); 5] = [
+const PAGES: [(&str, &str); 6] = [
     ("/", "Feed"),
     ("/tasks", "Tasks"),
     ("/directories", "Directories"),
     ("/projects", "Projects"),
     ("/audit", "Audit"),
+    (FOR_ADMINS, "Webhooks"),
 ];
+
+const FOR_ADMINS: &str = "/webhooks";
 
 /// A whole page: `script` is the module that makes it live.
 #[must_use]
@@ -26,7 +29,7 @@ pub fn page(frame: &Frame, here: &str, title: &str, script: &str, body: &Markup)
                 header.bar {
                     a.brand href="/" { "multica" }
                     nav aria-label="Pages" {
-                        @for (path, name) in PAGES {
+                        @for (path, name) in PAGES.into_iter().filter(|(path, _)| frame.admin || *path != FOR_ADMINS) {
                             a href=(href(frame, path)) aria-current=[(path == here).then_some("page")] { (name) }
                         }
                     }
@@ -110,6 +113,16 @@ fn head(title: &str) -> Markup {
     }
 }
 
+/// A sentence whose parts between backticks are to be typed, or were.
+#[must_use]
+pub fn with_code(sentence: &str) -> Markup {
+    html! {
+        @for (index, part) in sentence.split('`').enumerate() {
+            @if index % 2 == 1 { code { (part) } } @else { (part) }
+        }
+    }
+}
+
 /// A page that says what went wrong and what to do.
 #[must_use]
 pub fn problem(title: &str, sentence: &str, next_step: &str) -> Markup {
@@ -118,8 +131,8 @@ pub fn problem(title: &str, sentence: &str, next_step: &str) -> Markup {
         &html! {
             div.sign-in.card {
                 h1 { (title) }
-                p { (sentence) }
-                p.muted { (next_step) }
+                p { (with_code(sentence)) }
+                p.muted { (with_code(next_step)) }
                 p { a href="/" { "To the feed" } }
             }
         },

@@ -16,3 +16,4 @@ pub mod sign_in;
 pub mod task;
 pub mod tasks;
 pub mod view;
+pub mod webhooks;

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use crate::wire::api::{Delivery, Webhook};
 use crate::wire::audit::AuditPage;
 use crate::wire::feed::Entry;
 
@@ -22,6 +23,19 @@ pub struct Frame {
     pub faults: Vec<String>,
     /// Things that the page can't show because the log is damaged there.
     pub left_out: usize,
+    /// Whether the reader sees what is for admins.
+    pub admin: bool,
+}
+
+/// A webhook with its last deliveries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WebhookCard {
+    /// The webhook.
+    pub webhook: Webhook,
+    /// Its newest deliveries.
+    pub newest: Vec<Delivery>,
+    /// The newest of those that were given up.
+    pub dead: Vec<Delivery>,
 }
 
 /// A task that waits longer than is usual for its kind.

@@ -10,11 +10,13 @@ mod accounts;
 mod agents;
 mod erasures;
 mod seals;
+mod webhooks;
 
 pub use accounts::{Member, Token};
 pub use agents::{Agent, Daemon, PlacedRuntime, Runtime};
 pub use erasures::{Erasure, ErasureRequest, GoneTranscript, Retention};
 pub use seals::{PutSeal, Seal, SealDone, SealRequest, VerifyLine, VerifyRequest};
+pub use webhooks::{Deliveries, Delivery, Progress, Replay, ReplayProgress, Test, Webhook};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};

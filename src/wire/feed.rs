@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// Something an entry speaks of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Link {
-    /// task, issue, agent, project, directory, daemon, member.
+    /// task, issue, agent, project, directory, daemon, member, webhook.
     pub rel: String,
     /// Its id.
     pub id: String,

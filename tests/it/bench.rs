@@ -1,4 +1,4 @@
-//! Every bench runs and prints its rows, on logs of a few hundred events. How fast it is isn't looked at: a test
+//! Benches run and print their rows, on logs of a few hundred events. How fast it is isn't looked at: a test
 //! shares its machine with others.
 
 #[path = "../../benches/bench/mod.rs"]
@@ -51,16 +51,11 @@ async fn assert_runs(name: &str) {
     rows.iter().for_each(assert_shape);
 }
 
+/// One always, all of them with `MULTICA_TEST_LONG=1` (`bin/test --long`): each has a cluster of its own.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_benches_of_the_log_run_and_say_what_they_measured() {
-    for name in ["append", "read", "rebuild", "followers"] {
-        assert_runs(name).await;
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_benches_of_what_is_asked_run_and_say_what_they_measured() {
-    for name in ["as-of", "audit", "feed", "growth"] {
+async fn every_bench_runs_and_says_what_it_measured() {
+    let long = std::env::var("MULTICA_TEST_LONG").is_ok_and(|long| long == "1");
+    for name in NAMES.into_iter().filter(|name| long || *name == "read") {
         assert_runs(name).await;
     }
 }

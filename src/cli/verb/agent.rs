@@ -36,7 +36,7 @@ pub enum AgentVerb {
 /// What an agent is made of, beside its name and its place.
 #[derive(Debug, Args)]
 pub struct Making {
-    /// The program of provider command.
+    /// The program of provider command: an absolute path, or a name to be found on the PATH.
     #[arg(long, value_name = "PROGRAM")]
     command: Option<String>,
     /// An argument of the program; may be given again.
@@ -237,9 +237,16 @@ async fn run_update(session: &Session, update: Update) -> Result<(), CliError> {
 /// The runtime of a provider: on the daemon asked for, else one that is online.
 async fn runtime(session: &Session, provider: &str, daemon: Option<&str>) -> Result<PlacedRuntime, CliError> {
     let all: Vec<PlacedRuntime> = read(&session.get("/api/runtimes").await?)?;
-    let mut found: Vec<String> = all.iter().map(|runtime| runtime.provider.clone()).collect();
+    let here = |runtime: &&PlacedRuntime| daemon.is_none_or(|daemon| runtime.daemon_id == daemon);
+    let mut found: Vec<String> = all.iter().filter(here).map(|runtime| runtime.provider.clone()).collect();
     found.sort_unstable();
     found.dedup();
+    if let (Some(daemon), true) = (daemon, found.is_empty()) {
+        let mut known: Vec<String> = all.into_iter().map(|runtime| runtime.daemon_id).collect();
+        known.sort_unstable();
+        known.dedup();
+        return Err(CliError::NoSuchDaemon { daemon: daemon.to_owned(), known });
+    }
     let fits = |runtime: &PlacedRuntime| {
         runtime.provider == provider && daemon.is_none_or(|daemon| runtime.daemon_id == daemon)
     };

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
-use jiff::tz::TimeZone;
 use serde_json::Value;
 
 use super::audit_file::{ExportFile, cursor};
@@ -14,7 +13,6 @@ use crate::cli::output::{escaped, line, note, plain, read};
 use crate::cli::session::Session;
 use crate::client::api::{Call, segment};
 use crate::client::download::Download;
-use crate::kernel::moment::Moment;
 use crate::wire::audit::{AuditEntry, AuditEvent, AuditPage, EXPORT_AFTER, EXPORT_UP_TO};
 
 /// `multica audit`: lists, unless a verb says otherwise.
@@ -58,7 +56,7 @@ pub struct Filters {
     /// Only of a type (`task.started`), of a family (`task`), or that begin so (`task.cancel*`).
     #[arg(long = "type", value_name = "TYPE")]
     kind: Option<String>,
-    /// Only what was recorded then or later: a time, a day, or how long ago (2h).
+    /// Only what was recorded then or later: a time or a day (UTC, unless it names a zone), or how long ago (2h).
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
     /// Only what was recorded before.
@@ -125,19 +123,13 @@ async fn query(session: &Session, filters: &Filters) -> Result<Vec<(&'static str
         ("actor", filters.actor.clone()),
         ("target", target),
         ("type", filters.kind.clone()),
-        ("since", filters.since.as_deref().map(said)),
-        ("until", filters.until.as_deref().map(said)),
+        ("since", filters.since.clone()),
+        ("until", filters.until.clone()),
         ("correlation", filters.correlation.clone()),
         ("outcome", filters.outcome.clone()),
         ("q", filters.words.clone()),
     ];
     Ok(all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect())
-}
-
-/// A time without a zone is one of this machine's; what is no moment is left for the server to name.
-pub(super) fn said(text: &str) -> String {
-    let moment = text.parse::<Moment>();
-    moment.map_or_else(|_| text.to_owned(), |moment| moment.said_in(&TimeZone::system()).to_string())
 }
 
 async fn list(session: &Session, args: &AuditArgs) -> Result<(), CliError> {

@@ -11,6 +11,8 @@ use crate::cli::output::{items, line, read, short, text};
 use crate::cli::session::Session;
 use crate::client::api::{Call, segment};
 use crate::client::config::{ConfigFile, Home, Profile};
+use crate::client::error::ClientError;
+use crate::daemon::control::ControlError;
 use crate::daemon::log_file::Tail;
 use crate::daemon::{DaemonConfig, control, up_seat};
 use crate::kernel::limits::Limits;
@@ -119,9 +121,33 @@ async fn list(session: &Session) -> Result<(), CliError> {
     session.out.list(&answer, &headers, rows, "No daemon has registered: `multica daemon start`.")
 }
 
+/// The line that starts the `multica up` whose server this profile uses, where that server doesn't answer.
+async fn up_instead(session: &Session) -> Result<Option<String>, CliError> {
+    let settings = session.settings()?;
+    let Some(profile) = settings.profile.clone() else { return Ok(None) };
+    let Some(last) = up_seat::last(&profile.folder) else { return Ok(None) };
+    let file = ConfigFile::read(&profile.config_path())?;
+    // A server that a flag or a variable names is another one.
+    if settings.server_url.is_none() || settings.server_url.as_deref() != file.text("server_url") {
+        return Ok(None);
+    }
+    let asked = session.api_as(settings)?.get::<Value>("/health").await;
+    let away = matches!(asked, Err(ClientError::Unreachable { .. } | ClientError::TimedOut { .. }));
+    Ok(away.then(|| up_seat::command(&profile, &last)))
+}
+
+/// Refuses a daemon that would only keep `multica up` from starting.
+pub async fn may_start(session: &Session) -> Result<(), CliError> {
+    match up_instead(session).await? {
+        Some(command) => Err(CliError::Daemon(ControlError::BelongsToUp { command })),
+        None => Ok(()),
+    }
+}
+
 async fn start(session: &Session, common: &Common, args: &DaemonStart) -> Result<(), CliError> {
     // Everything that can be wrong is found here, where a person reads it, not in the child's log.
     let config = daemon_config(session, args)?;
+    may_start(session).await?;
     let mut passed = vec!["daemon".to_owned(), "start".to_owned(), "--foreground".to_owned()];
     passed.push("--log-to-file".to_owned());
     if common.debug {
@@ -160,7 +186,9 @@ async fn start(session: &Session, common: &Common, args: &DaemonStart) -> Result
 async fn status(session: &Session) -> Result<(), CliError> {
     let state = session.profile()?.daemon_dir();
     let Some(health) = control::status(&state, &session.limits).await? else {
-        return session.out.done(&json!({"status": "stopped"}), "It isn't running: `multica daemon start`.");
+        let start = up_instead(session).await?.unwrap_or_else(|| "multica daemon start".to_owned());
+        let sentence = format!("It isn't running: `{start}`.");
+        return session.out.done(&json!({"status": "stopped", "start": start}), &sentence);
     };
     session.out.fields(
         &health,

@@ -8,11 +8,12 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::cli::error::{CliError, UsageError};
-use crate::cli::output::read;
+use crate::cli::output::{read, text};
 use crate::cli::session::Session;
 use crate::client::api::{Call, segment};
 use crate::client::http::method::PUT;
 use crate::domain::issue::state::STATUSES;
+use crate::kernel::text::written;
 use crate::wire::api::{Agent, Comment, Issue, Member, Task};
 
 /// The verbs.
@@ -98,7 +99,7 @@ pub struct Create {
 /// The verbs of comments.
 #[derive(Debug, Subcommand)]
 pub enum CommentVerb {
-    /// Adds a comment; the assigned agent reads it.
+    /// Adds a comment. It starts nothing: the issue's next task is given all comments (`multica issue rerun`).
     Add {
         /// KEY-n, or the id.
         issue: String,
@@ -210,6 +211,10 @@ async fn get(session: &Session, reference: &str) -> Result<(), CliError> {
     let tasks: Vec<Task> = read(&runs)?;
     whole["task_runs"] = runs;
     let names = Names::load(session, Some(&issue)).await?;
+    let project = match issue.project_id {
+        Some(id) => project_title(session, id.0).await,
+        None => String::new(),
+    };
     let since = |at| session.out.since(at);
     let line = |task: &Task| format!("{}  {}  {}", task.name, task.status, since(task.created_at));
     session.out.fields(
@@ -221,12 +226,20 @@ async fn get(session: &Session, reference: &str) -> Result<(), CliError> {
             ("STATUS", issue.status.clone()),
             ("PRIORITY", issue.priority.clone()),
             ("ASSIGNEE", names.assignee(&issue)),
-            ("PROJECT", issue.project_id.map(|project| project.to_string()).unwrap_or_default()),
+            ("PROJECT", project),
             ("DESCRIPTION", issue.description.clone().unwrap_or_default()),
             ("TASKS", tasks.iter().map(line).collect::<Vec<_>>().join("\n")),
             ("CREATED", since(issue.created_at)),
         ],
     )
+}
+
+/// What people call a project; its id where that can't be read, as of one that is deleted.
+async fn project_title(session: &Session, id: Uuid) -> String {
+    match session.get(&format!("/api/projects/{id}")).await {
+        Ok(project) => text(&project, "title"),
+        Err(_) => id.to_string(),
+    }
 }
 
 /// What agents and members are called.
@@ -303,9 +316,10 @@ async fn comment(session: &Session, verb: CommentVerb) -> Result<(), CliError> {
 async fn stdin_text(session: &Session) -> Result<String, CliError> {
     use tokio::io::AsyncReadExt;
     let mut bytes = Vec::new();
-    // One byte more than the server takes: it says so, and a stream without end isn't read for ever.
-    let most = u64::try_from(session.limits.content_bytes).unwrap_or(u64::MAX).saturating_add(1);
-    tokio::io::stdin().take(most).read_to_end(&mut bytes).await.map_err(CliError::Output)?;
-    let text = crate::kernel::text::lossy(&bytes);
-    if text.trim().is_empty() { Err(CliError::Usage(UsageError::Text)) } else { Ok(text) }
+    // One character more than the server takes: it says so, and a stream without end isn't read for ever.
+    let most = session.limits.content_bytes.saturating_add(char::MAX.len_utf8());
+    let bound = u64::try_from(most).unwrap_or(u64::MAX);
+    tokio::io::stdin().take(bound).read_to_end(&mut bytes).await.map_err(CliError::Output)?;
+    let text = written(&bytes, most).map_err(|unkept| CliError::Usage(UsageError::Unkept(unkept)))?;
+    if text.trim().is_empty() { Err(CliError::Usage(UsageError::Text)) } else { Ok(text.to_owned()) }
 }

@@ -10,6 +10,7 @@ use crate::cli::error::{CliError, UsageError};
 use crate::cli::output::line;
 
 const LOCAL_DIRECTORIES: &str = include_str!("local_directories.txt");
+const WEBHOOKS: &str = include_str!("webhooks.txt");
 
 pub fn completions(shell: clap_complete::Shell) -> Result<(), CliError> {
     let mut text = Vec::new();
@@ -28,6 +29,9 @@ pub fn man(dir: &Path) -> Result<(), CliError> {
 pub fn help(words: &[String]) -> Result<(), CliError> {
     if words == ["local-directories"] {
         return line(LOCAL_DIRECTORIES.trim_end());
+    }
+    if words == ["webhooks"] {
+        return line(WEBHOOKS.trim_end());
     }
     let mut command = Cli::command();
     command.build();
@@ -92,8 +96,11 @@ mod tests {
         let mut findings = Vec::new();
         for path in paths {
             let text = fs::read_to_string(&path).expect("a file");
+            // The rules name commands that help as values of their own.
+            let rules = path.components().any(|part| part.as_os_str() == "domain");
             let quoted = text.split("\"multica ").skip(1).filter_map(|rest| rest.split('"').next());
-            let quoted: Vec<String> = quoted.map(|rest| format!("multica {rest}")).collect();
+            let quoted: Vec<String> =
+                quoted.filter(|_| rules).map(|rest| format!("multica {rest}")).collect();
             let in_sentences = text.split('`').skip(1).step_by(2).filter(|part| part.starts_with("multica "));
             for spelled in in_sentences.chain(quoted.iter().map(String::as_str)) {
                 findings.extend(wrong(spelled).map(|what| format!("{}: {spelled}: {what}", path.display())));

@@ -18,4 +18,5 @@ pub mod resource;
 pub mod retention;
 pub mod task;
 pub mod verify;
+pub mod webhook;
 pub mod what_if;

@@ -57,7 +57,7 @@ pub struct Reference {
     /// The daemon on whose machine it is; this machine's otherwise.
     #[arg(long, value_name = "ID")]
     daemon_id: Option<String>,
-    /// in_place (the default), or worktree.
+    /// in_place: the only mode of this version, and what counts when it isn't said.
     #[arg(long, value_name = "MODE")]
     execution_mode: Option<String>,
     /// What people call it.
@@ -269,5 +269,10 @@ async fn find(session: &Session, project: &str, resource: &str) -> Result<(Strin
 pub fn place(resource: &Resource) -> String {
     let reference = Value::Object(resource.resource_ref.clone());
     let said = ["local_path", "url"].map(|key| text(&reference, key));
-    said.into_iter().find(|text| !text.is_empty()).unwrap_or_else(|| reference.to_string())
+    let place = said.into_iter().find(|text| !text.is_empty()).unwrap_or_else(|| reference.to_string());
+    // The same repository may be there with several branches.
+    match text(&reference, "ref").as_str() {
+        "" => place,
+        branch => format!("{place} at {branch}"),
+    }
 }

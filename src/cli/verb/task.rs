@@ -321,7 +321,7 @@ fn is_over(task: &Task) -> bool {
 
 pub async fn feed(session: &Session, args: FeedArgs) -> Result<(), CliError> {
     let filters = filters(session, &args).await?;
-    let mut printed = Printed { session, day: String::new() };
+    let mut printed = Printed { session, day: String::new(), who: 0 };
     let mut after = args.after;
     if args.all {
         after = Some(everything(&mut printed, &filters).await?);
@@ -329,6 +329,13 @@ pub async fn feed(session: &Session, args: FeedArgs) -> Result<(), CliError> {
         let answer = session.call(page(&filters, after, args.limit)).await?;
         let entries = story::entries(&answer);
         printed.told(&entries)?;
+        // The newest are the end; after a position they are only the beginning of what came.
+        let most = usize::try_from(args.limit).unwrap_or(usize::MAX);
+        if let (Some(_), Some(last), false) = (args.after, entries.last(), args.follow)
+            && entries.len() >= most
+        {
+            note(&format!("There may be more: the same with `--after {}`, or `--all`.", last.position));
+        }
         after = answer["position"].as_i64().or_else(|| entries.last().map(|entry| entry.position)).or(after);
     }
     if !args.follow {
@@ -399,11 +406,15 @@ struct Printed<'a> {
     session: &'a Session,
     /// The day of the last line.
     day: String,
+    /// How much room actors' names have: what the longest so far took.
+    who: usize,
 }
 
 impl Printed<'_> {
     /// Prints entries, and a heading where another day begins.
     fn told(&mut self, entries: &[impl Borrow<Entry>]) -> Result<(), CliError> {
+        let names = entries.iter().map(|entry| story::actor(entry.borrow()).chars().count());
+        self.who = names.max().unwrap_or_default().max(self.who);
         for entry in entries {
             let entry: &Entry = entry.borrow();
             if self.session.out.is_json() {
@@ -414,7 +425,7 @@ impl Printed<'_> {
             if let Some(heading) = story::another_day(&mut self.day, entry) {
                 line(&heading)?;
             }
-            line(&story::feed_line(entry))?;
+            line(&story::feed_line(entry, self.who))?;
         }
         Ok(())
     }

@@ -45,11 +45,12 @@ pub async fn run(session: &Session, args: VerifyArgs) -> Result<(), CliError> {
         }
         if findings.is_empty() {
             line(&format!(
-                "Verified up to position {}: {} blocks, {} seals, every chain, content and read model as it \
-                 should be.",
+                "Verified up to position {}: {} blocks, {} seals, {} deliveries, every chain, content and read model \
+                 as it should be.",
                 text(&answer, "up_to"),
                 text(&answer, "blocks"),
-                text(&answer, "seals")
+                text(&answer, "seals"),
+                text(&answer, "deliveries")
             ))?;
         }
     }
@@ -58,7 +59,8 @@ pub async fn run(session: &Session, args: VerifyArgs) -> Result<(), CliError> {
 
 pub async fn seal(session: &Session, args: SealArgs) -> Result<(), CliError> {
     let api = session.api()?;
-    let put = match args.to.as_deref().map(Place::parse).transpose()? {
+    let place = args.to.as_deref().map(Place::parse).transpose()?.map(Place::absolute);
+    let put = match &place {
         None => None,
         Some(place) => {
             let seal: Seal = api.get("/api/seal").await?;
@@ -68,7 +70,8 @@ pub async fn seal(session: &Session, args: SealArgs) -> Result<(), CliError> {
     };
     let done: Value = api.call(Call::post("/api/seals", &SealRequest { put })?).await?;
     let SealDone { position, .. } = crate::cli::output::read(&done)?;
-    session.out.done(&done, &format!("Sealed at position {position}."))
+    let here = place.map(|place| format!(" in {place}")).unwrap_or_default();
+    session.out.done(&done, &format!("Sealed at position {position}{here}."))
 }
 
 /// The seals of this installation in these places.

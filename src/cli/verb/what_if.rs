@@ -2,7 +2,6 @@
 
 use clap::Args;
 
-use super::audit::said;
 use crate::cli::error::CliError;
 use crate::cli::output::{note, read};
 use crate::cli::session::Session;
@@ -17,16 +16,16 @@ pub struct WhatIfArgs {
     /// once.
     #[arg(long, value_name = "TIMER=SPAN", required = true)]
     set: Vec<String>,
-    /// From when on it would have had that value: a time, a day, or how long ago (7d); otherwise from the beginning.
+    /// From when on it would have had that value: a time or a day (UTC, unless it names a zone), or how long
+    /// ago (7d); otherwise from the beginning.
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
 }
 
 pub async fn run(session: &Session, args: WhatIfArgs) -> Result<(), CliError> {
-    let since = args.since.as_deref().map(said);
     let call = Call::get("/api/what-if")
         .query("set", args.set.join(","))
-        .query_some("since", since.as_deref())
+        .query_some("since", args.since.as_deref())
         .waits(session.limits.slow_request.duration());
     let api = session.api()?;
     let answer: serde_json::Value =

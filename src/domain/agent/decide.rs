@@ -1,7 +1,7 @@
 //! What an agent allows.
 
 use super::command::{AgentCommand, Home};
-use super::event::{AgentEvent, Archived, Created, Updated};
+use super::event::{AgentEvent, Archived, CommandLine, Created, Updated};
 use super::state::Agent;
 use crate::domain::{ContentRef, Refusal, RefusalKind};
 use crate::kernel::ids::UserId;
@@ -20,7 +20,8 @@ pub type Decision = Result<Vec<AgentEvent>, Refusal>;
 ///
 /// # Errors
 /// `not_found`, `agent_exists`, `bad_name`, `bad_max_concurrent_tasks`, `command_missing`,
-/// `command_not_wanted`, `runtime_not_shared`, `agent_archived`, `provider_differs`.
+/// `command_not_wanted`, `bad_program`, `not_for_command`, `runtime_not_shared`, `agent_archived`,
+/// `provider_differs`.
 pub fn decide(agent: Option<&Agent>, command: AgentCommand) -> Decision {
     match (agent, command) {
         (None, AgentCommand::Create { facts, runtime_owner }) => create(facts, runtime_owner),
@@ -46,6 +47,8 @@ fn create(facts: Created, runtime_owner: Option<UserId>) -> Decision {
     valid(&facts)?;
     serves(runtime_owner, facts.owner)?;
     command_fits(&facts)?;
+    can_be_found(facts.command.as_ref())?;
+    means_something(&facts.provider, facts.model.as_deref(), &facts.custom_arguments)?;
     Ok(vec![AgentEvent::Created(facts)])
 }
 
@@ -87,6 +90,10 @@ fn update(agent: &Agent, asked: Updated, moves_to: Option<Home>) -> Decision {
         }
     }
     command_fits(&next)?;
+    // What an agent was made with once stays; what is given now has to mean something.
+    can_be_found(change.command.as_ref())?;
+    let further = change.custom_arguments.as_deref().unwrap_or_default();
+    means_something(&now.provider, change.model.as_deref(), further)?;
     Ok(vec![AgentEvent::Updated(change)])
 }
 
@@ -121,6 +128,36 @@ fn serves(runtime_owner: Option<UserId>, agent_owner: UserId) -> Result<(), Refu
         ));
     }
     Ok(())
+}
+
+/// A relative path means another program in each directory: none is started by one.
+fn can_be_found(command: Option<&CommandLine>) -> Result<(), Refusal> {
+    let Some(program) = command.map(|line| line.program.as_str()) else { return Ok(()) };
+    if program.starts_with('/') || !program.contains('/') {
+        return Ok(());
+    }
+    Err(Refusal::invalid(
+        "bad_program",
+        format!("the program `{program}` is neither an absolute path nor a name to be found on the PATH"),
+        "Give its absolute path; a script that lies in each directory is started with `--command sh --arg PATH`.",
+    ))
+}
+
+/// Provider `command` starts any program: it has no model to choose, and all its arguments are its own.
+fn means_something(provider: &str, model: Option<&str>, further: &[String]) -> Result<(), Refusal> {
+    let given = match (model.is_some_and(|model| !model.is_empty()), further.is_empty()) {
+        (true, _) => "a model",
+        (false, false) => "further arguments",
+        (false, true) => return Ok(()),
+    };
+    if provider != COMMAND_PROVIDER {
+        return Ok(());
+    }
+    Err(Refusal::invalid(
+        "not_for_command",
+        format!("an agent of provider `command` has no use for {given}"),
+        "Give the program's own arguments (`--arg`), or choose another provider.",
+    ))
 }
 
 fn command_fits(facts: &Created) -> Result<(), Refusal> {

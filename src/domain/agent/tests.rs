@@ -65,6 +65,11 @@ fn everything() -> Updated {
     }
 }
 
+/// What a change of a `command` agent can hold.
+fn asked() -> Updated {
+    Updated { model: None, custom_arguments: None, ..everything() }
+}
+
 fn update(change: Updated) -> AgentCommand {
     AgentCommand::Update { change, moves_to: Some(Home { provider: "command".to_owned(), owner: OWNER }) }
 }
@@ -106,25 +111,68 @@ fn what_cant_be_an_agent_is_refused_by_name() {
 #[test]
 fn a_change_is_what_differs_and_nothing_is_no_change() {
     let created = [AgentEvent::Created(facts())];
-    let after = given(created.clone()).when(update(everything())).then([AgentEvent::Updated(everything())]);
+    let after = given(created.clone()).when(update(asked())).then([AgentEvent::Updated(asked())]);
     let wanted = Created {
         provider: "command".to_owned(),
         owner: OWNER,
         name: "Dev".to_owned(),
         runtime: RuntimeId(id(5)),
         instructions: Some(content(6)),
-        model: Some("large".to_owned()),
+        model: None,
         command: everything().command,
-        custom_arguments: vec!["--fast".to_owned()],
+        custom_arguments: Vec::new(),
         max_concurrent_tasks: 2,
     };
     assert_eq!(after.facts, wanted);
-    let updated = [created[0].clone(), AgentEvent::Updated(everything())];
-    given(updated.clone()).when(update(everything())).then_nothing();
+    let updated = [created[0].clone(), AgentEvent::Updated(asked())];
+    given(updated.clone()).when(update(asked())).then_nothing();
+    // What an agent was made with by an older version is no obstacle to a change.
+    let old = [created[0].clone(), AgentEvent::Updated(everything())];
+    given(old.clone()).when(update(everything())).then_nothing();
+    let renamed = Updated { name: Some("other".to_owned()), ..Updated::default() };
+    given(old).when(update(renamed.clone())).then([AgentEvent::Updated(renamed)]);
     given(created.clone()).when(update(Updated::default())).then_nothing();
     let one = Updated { max_concurrent_tasks: Some(3), ..Updated::default() };
     let with_more = Updated { name: Some("dev".to_owned()), ..one.clone() };
     given(created).when(update(with_more)).then([AgentEvent::Updated(one)]);
+}
+
+#[test]
+fn what_means_nothing_to_an_agent_is_refused_when_it_is_given() {
+    let model = || Some("large".to_owned());
+    let further = vec!["--fast".to_owned()];
+    given([]).when(create(Created { model: model(), ..facts() })).then_refused("not_for_command");
+    let with = Created { custom_arguments: further.clone(), ..facts() };
+    given([]).when(create(with)).then_refused("not_for_command");
+    let claude = Created { provider: "claude".to_owned(), command: None, model: model(), ..facts() };
+    given([]).when(create(claude.clone())).then([AgentEvent::Created(claude)]);
+    let created = [AgentEvent::Created(facts())];
+    for change in [
+        Updated { model: model(), ..Updated::default() },
+        Updated { custom_arguments: Some(further), ..Updated::default() },
+    ] {
+        given(created.clone()).when(update(change)).then_refused("not_for_command");
+    }
+}
+
+#[test]
+fn a_program_is_an_absolute_path_or_a_name() {
+    let line = |program: &str| CommandLine {
+        program: program.to_owned(),
+        arguments: Vec::new(),
+        prompt: PromptVia::Stdin,
+    };
+    let created = [AgentEvent::Created(facts())];
+    for program in ["./run.sh", "bin/run", "../run", "~/run"] {
+        let made = Created { command: Some(line(program)), ..facts() };
+        given([]).when(create(made)).then_refused("bad_program");
+        let change = Updated { command: Some(line(program)), ..Updated::default() };
+        given(created.clone()).when(update(change)).then_refused("bad_program");
+    }
+    for program in ["/srv/run.sh", "make"] {
+        let made = Created { command: Some(line(program)), ..facts() };
+        given([]).when(create(made.clone())).then([AgentEvent::Created(made)]);
+    }
 }
 
 #[test]
@@ -156,6 +204,6 @@ fn what_an_agent_cant_become_is_refused_by_name() {
     given([AgentEvent::Created(claude)])
         .when(update(Updated { command: facts().command, ..Updated::default() }))
         .then_refused("command_not_wanted");
-    given([]).when(update(everything())).then_refused("not_found");
-    given(samples()).when(update(everything())).then_refused("agent_archived");
+    given([]).when(update(asked())).then_refused("not_found");
+    given(samples()).when(update(asked())).then_refused("agent_archived");
 }

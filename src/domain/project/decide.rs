@@ -106,6 +106,7 @@ fn delete(project: &Project, by: Role) -> Decision {
 
 fn attach(present: &[Resource], new: NewResource) -> Decision {
     let kind = resource::find(&new.resource_type)?;
+    resource::no_foreign_keys(kind, &new.resource_ref, None)?;
     let normal = kind.normalise(&new.resource_ref)?;
     let label = clean_label(new.label).or_else(|| kind.label_of(&normal));
     let resource_ref = kind.with_label(normal, label.as_deref());
@@ -137,7 +138,10 @@ fn update_resource(project: &Project, id: ResourceId, change: Change) -> Decisio
     let Some(there) = project.resource(id) else { return Err(Refusal::not_found("resource")) };
     let kind = resource::find(&there.resource_type)?;
     let normal = match &change.resource_ref {
-        Some(given) => kind.normalise(given)?,
+        Some(given) => {
+            resource::no_foreign_keys(kind, given, Some(&there.resource_ref))?;
+            kind.normalise(given)?
+        }
         None => there.resource_ref.clone(),
     };
     let label = match change.label {
@@ -180,9 +184,9 @@ fn collisions(
     let others = || present.iter().filter(|r| Some(r.id) != except && r.resource_type == kind.name());
     let bare = kind.with_label(reference.clone(), None);
     if let Some(exclusive) = kind.exclusive(reference) {
-        let taken = |r: &&Resource| kind.exclusive(&r.resource_ref).is_some_and(|e| e.key == exclusive.key);
-        if others().any(|r| taken(&r)) {
-            return Err(exclusive.refusal);
+        let taken = |r: &&Resource| kind.exclusive(&r.resource_ref).as_ref() == Some(&exclusive);
+        if let Some(there) = others().find(taken) {
+            return Err(kind.taken(&there.resource_ref, &there.id.to_string()));
         }
     }
     if others().any(|r| kind.with_label(r.resource_ref.clone(), None) == bare) {

@@ -13,6 +13,10 @@ impl ResourceType for GithubRepo {
         "github_repo"
     }
 
+    fn keys(&self) -> &'static [&'static str] {
+        &["url", "ref", "default_branch_hint"]
+    }
+
     fn normalise(&self, given: &Map<String, Value>) -> Result<Map<String, Value>, Refusal> {
         let url = repo_url(&text(given, "url")?.unwrap_or_default())?;
         let mut reference = given.clone();

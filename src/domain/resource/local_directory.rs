@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Exclusive, MachineFacts, ResourceType, set_text, text, unsupported};
+use super::{MachineFacts, ResourceType, set_text, text, unsupported};
 use crate::domain::{Refusal, RefusalKind};
 
 pub mod path;
@@ -73,6 +73,10 @@ impl ResourceType for LocalDirectory {
         "local_directory"
     }
 
+    fn keys(&self) -> &'static [&'static str] {
+        &["local_path", "daemon_id", "execution_mode"]
+    }
+
     fn normalise(&self, given: &Map<String, Value>) -> Result<Map<String, Value>, Refusal> {
         let read = read(given)?;
         path::shape(&read.local_path)?;
@@ -89,9 +93,13 @@ impl ResourceType for LocalDirectory {
         Ok(reference)
     }
 
-    fn exclusive(&self, reference: &Map<String, Value>) -> Option<Exclusive> {
-        let key = self.daemon(reference)?;
-        Some(Exclusive { key, refusal: PathRefusal::DuplicateForDaemon.into() })
+    fn exclusive(&self, reference: &Map<String, Value>) -> Option<String> {
+        self.daemon(reference)
+    }
+
+    fn taken(&self, there: &Map<String, Value>, called: &str) -> Refusal {
+        let path = self.probe_path(there).unwrap_or_default();
+        PathRefusal::DuplicateForDaemon { path, called: called.to_owned() }.into()
     }
 
     fn check_machine(&self, reference: &Map<String, Value>, machine: &MachineFacts) -> Result<(), Refusal> {
@@ -146,7 +154,7 @@ impl ResourceType for LocalDirectory {
 impl From<PathRefusal> for Refusal {
     fn from(refusal: PathRefusal) -> Self {
         let kind = match refusal {
-            PathRefusal::DuplicateForDaemon => RefusalKind::Conflict,
+            PathRefusal::DuplicateForDaemon { .. } => RefusalKind::Conflict,
             _ => RefusalKind::Invalid,
         };
         Self::new(kind, refusal.code(), refusal.sentence(), refusal.next_step())

@@ -29,15 +29,6 @@ pub struct MachineFacts {
     pub capabilities: Vec<String>,
 }
 
-/// Something that a project can have only one of.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Exclusive {
-    /// Two references with one key exclude each other.
-    pub key: String,
-    /// What the second is told.
-    pub refusal: Refusal,
-}
-
 /// A type of resource.
 pub trait ResourceType: Sync {
     /// Its name, `resource_type` on the wire.
@@ -49,9 +40,17 @@ pub trait ResourceType: Sync {
     /// A refusal that names the key that is wrong.
     fn normalise(&self, given: &Map<String, Value>) -> Result<Map<String, Value>, Refusal>;
 
-    /// What of this reference a project can have only once.
-    fn exclusive(&self, _reference: &Map<String, Value>) -> Option<Exclusive> {
+    /// The keys of a reference that mean something to this type, the label aside.
+    fn keys(&self) -> &'static [&'static str];
+
+    /// What of this reference a project can have only once: two references with one key exclude each other.
+    fn exclusive(&self, _reference: &Map<String, Value>) -> Option<String> {
         None
+    }
+
+    /// What the second of two that exclude each other is told: what is there, and how it is called in commands.
+    fn taken(&self, _there: &Map<String, Value>, _called: &str) -> Refusal {
+        Refusal::conflict("resource_taken", "the project has one already", "Detach the one that is there.")
     }
 
     /// Checks what the reference asks of its machine.
@@ -117,6 +116,35 @@ pub fn find(name: &str) -> Result<&'static dyn ResourceType, Refusal> {
     })
 }
 
+/// Refuses a key that means something to another type only: kept without a word, it would look as if it did
+/// something here. What was there before stays.
+///
+/// # Errors
+/// `key_of_another_type`.
+pub fn no_foreign_keys(
+    kind: &dyn ResourceType,
+    given: &Map<String, Value>,
+    there: Option<&Map<String, Value>>,
+) -> Result<(), Refusal> {
+    let own = kind.keys();
+    for (key, value) in given {
+        let blank = value.is_null() || value.as_str().is_some_and(|text| text.trim().is_empty());
+        if blank || own.contains(&key.as_str()) || there.is_some_and(|there| there.contains_key(key)) {
+            continue;
+        }
+        let Some(other) = types().iter().find(|other| other.keys().contains(&key.as_str())) else { continue };
+        let (name, other) = (kind.name(), other.name());
+        return Err(Refusal::invalid(
+            "key_of_another_type",
+            format!("a {name} has no `{key}`: that is for a {other}"),
+            format!(
+                "Leave it out, or attach a {other} of its own: `multica project resource add PROJECT --type {other} …`."
+            ),
+        ));
+    }
+    Ok(())
+}
+
 /// The text under `key`, trimmed; none when it is absent, null or blank.
 pub(in crate::domain) fn text(
     given: &Map<String, Value>,
@@ -148,6 +176,6 @@ pub(in crate::domain) fn unsupported(capability: &str, machine: &MachineFacts) -
         RefusalKind::Unprocessable,
         "daemon_version_unsupported",
         format!("the daemon there (version {version}) doesn't offer `{capability}`"),
-        "Update that daemon, or choose `in_place`.",
+        "Choose `in_place`: no daemon up to this version has worktrees.",
     )
 }

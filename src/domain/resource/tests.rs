@@ -14,6 +14,10 @@ impl ResourceType for Wiki {
         "wiki"
     }
 
+    fn keys(&self) -> &'static [&'static str] {
+        &["page"]
+    }
+
     fn normalise(&self, given: &Map<String, Value>) -> Result<Map<String, Value>, Refusal> {
         let page = text(given, "page")?
             .ok_or_else(|| Refusal::invalid("no_page", "a wiki has a page", "Name it."))?;
@@ -93,6 +97,20 @@ fn worktree_mode_needs_a_daemon_that_offers_it() {
 }
 
 #[test]
+fn a_key_of_another_type_is_refused_by_name_and_what_was_there_stays() {
+    let local = find("local_directory").unwrap();
+    let given = object(json!({"local_path": "/srv/x", "daemon_id": "d", "url": "https://h/x", "mine": 1}));
+    let refusal = no_foreign_keys(local, &given, None).unwrap_err();
+    assert_eq!(refusal.code, "key_of_another_type");
+    assert!(refusal.sentence.contains("`url`") && refusal.sentence.contains("github_repo"), "{refusal:?}");
+    assert_eq!(no_foreign_keys(local, &given, Some(&given)), Ok(()), "an old row can still be changed");
+    let own = object(json!({"local_path": "/srv/x", "daemon_id": "d", "url": "", "mine": 1, "label": "x"}));
+    assert_eq!(no_foreign_keys(local, &own, None), Ok(()));
+    let repo = object(json!({"url": "https://h/x", "execution_mode": "in_place"}));
+    assert!(no_foreign_keys(find("github_repo").unwrap(), &repo, None).is_err());
+}
+
+#[test]
 fn repository_addresses_of_any_host_pass_and_others_dont() {
     for good in [
         "https://github.com/o/n",
@@ -123,10 +141,22 @@ fn repository_addresses_of_any_host_pass_and_others_dont() {
 
 #[test]
 fn a_protected_directory_is_met_by_equality_of_cleaned_paths() {
-    for bad in ["/", "//", "/home/", "/home/me/..", "/etc/.", "/tmp", "/Users/Shared/"] {
+    let temporary = ["/var/tmp/", "/dev/shm", "/run", "/var/tmp/x/.."];
+    let system = ["/bin", "/boot", "/proc", "/sys", "/dev/", "/usr/lib", "/usr/local", "/mnt"];
+    let first = ["/", "//", "/home/", "/home/me/..", "/etc/.", "/tmp", "/Users/Shared/"];
+    for bad in first.iter().chain(&temporary).chain(&system) {
         assert!(matches!(shape(bad), Err(PathRefusal::ProtectedRoot { .. })), "{bad}");
     }
-    for good in ["/home/me/code", "/var/lib/x", "/srv", "\\\\host\\share\\x", "d:/work"] {
+    for good in [
+        "/home/me/code",
+        "/var/lib/x",
+        "/srv",
+        "/var/tmp/x",
+        "/mnt/data",
+        "/run/user/7/x",
+        "\\\\host\\share\\x",
+        "d:/work",
+    ] {
         assert_eq!(shape(good), Ok(()), "{good}");
     }
     for root in ["C:\\", "z:/", "\\\\host\\share", "\\\\host\\share\\", "C:/x/.."] {
@@ -186,7 +216,7 @@ fn every_refusal_of_a_path_has_code_sentence_and_next_step_and_survives_the_trip
         PathRefusal::NotWritable,
         PathRefusal::BadRef { key: text() },
         PathRefusal::MissingDaemonId,
-        PathRefusal::DuplicateForDaemon,
+        PathRefusal::DuplicateForDaemon { path: text(), called: text() },
         PathRefusal::UnsupportedMode { mode: text() },
         PathRefusal::OwnerNotAllowed { uid: 0, path: text() },
         PathRefusal::NotLockable { errno: text() },

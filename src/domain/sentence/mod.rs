@@ -11,11 +11,14 @@
 use uuid::Uuid;
 
 use crate::domain::{Actor, ActorKind, ContentRef, Envelope, Event, Family, Refusal, StreamKey};
-use crate::kernel::ids::{AgentId, ContentId, DirectoryId, IssueId, ProjectId, RuntimeId, TaskId, UserId};
+use crate::kernel::ids::{
+    AgentId, ContentId, DirectoryId, IssueId, ProjectId, RuntimeId, TaskId, UserId, WebhookId,
+};
 use crate::kernel::text::ERASED;
 
 mod machine;
 mod task;
+mod webhook;
 mod work;
 
 #[cfg(test)]
@@ -45,6 +48,10 @@ pub trait Names {
     fn content(&self, id: ContentId) -> Option<String>;
     /// A daemon's device name, by the id of its stream.
     fn machine(&self, _stream: Uuid) -> Option<String> {
+        None
+    }
+    /// A webhook's name.
+    fn webhook(&self, _id: WebhookId) -> Option<String> {
         None
     }
     /// A runtime's provider.
@@ -86,7 +93,7 @@ impl Names for NoNames {
 /// Something a sentence speaks of.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Link {
-    /// task, issue, agent, project, directory, daemon, member.
+    /// task, issue, agent, project, directory, daemon, member, webhook.
     pub rel: &'static str,
     /// Its id.
     pub id: String,
@@ -119,6 +126,7 @@ pub fn render(envelope: &Envelope, names: &dyn Names) -> Sentence {
         Event::Directory(event) => {
             machine::directory(&mut writer, &actor, DirectoryId(envelope.stream.id), event)
         }
+        Event::Webhook(event) => webhook::webhook(&mut writer, &actor, WebhookId(envelope.stream.id), event),
         Event::Unknown(event) => {
             let thing =
                 writer.thing(envelope.stream).map(|thing| format!(" with {thing}")).unwrap_or_default();
@@ -215,6 +223,7 @@ impl Writer<'_> {
             Family::Agent => Some(self.agent(AgentId(key.id))),
             Family::Directory => Some(self.directory(DirectoryId(key.id), None)),
             Family::Daemon => self.names.machine(key.id),
+            Family::Webhook => Some(self.webhook(WebhookId(key.id))),
             Family::Operation | Family::Workspace | Family::Unknown => None,
         }
     }
@@ -255,6 +264,10 @@ impl Writer<'_> {
     fn daemon(&mut self, id: &str) -> String {
         let name = self.names.daemon(id).unwrap_or_else(|| id.to_owned());
         self.link("daemon", id.to_owned(), Some(name))
+    }
+
+    fn webhook(&mut self, id: WebhookId) -> String {
+        self.link("webhook", id.to_string(), self.names.webhook(id))
     }
 
     fn member(&mut self, id: UserId) -> String {

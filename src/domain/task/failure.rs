@@ -128,6 +128,12 @@ pub const CATALOGUE: &[FailureReason] = &[
         false,
     ),
     reason(
+        "agent_error.runtime_not_executable",
+        "the agent's program is there and may not be executed",
+        "Make it executable for the account that agents run as there (`chmod +x PROGRAM`), then rerun the issue.",
+        false,
+    ),
+    reason(
         "agent_error.empty_or_unparseable_output",
         "the agent said nothing that can be read",
         "Start the agent's CLI by hand and look at what it prints.",

@@ -5,6 +5,7 @@
 
 mod audit;
 mod facts;
+mod webhooks;
 
 use std::collections::BTreeMap;
 
@@ -28,6 +29,7 @@ use super::error::{ApiError, Told};
 use super::idempotency::Call;
 use super::routes::{agents, directories, issues, projections, projects, stranded, tasks, workspaces};
 use super::{App, feed, left_out};
+use crate::domain::workspace::Role;
 use crate::kernel::ids::{IssueId, TaskId};
 use crate::web;
 use crate::web::view::Frame;
@@ -42,6 +44,7 @@ pub fn routes() -> Router<App> {
         .route("/tasks/{id}/cancel", post(cancel))
         .route("/directories", get(directories_page))
         .route("/projects", get(projects_page))
+        .route("/webhooks", get(webhooks::page))
         .route("/audit", get(audit::page))
         .route("/audit/export", post(audit::export))
         .route("/assets/{name}", get(asset))
@@ -127,6 +130,7 @@ async fn frame(app: &App, who: &Identity, filters: String) -> Result<Frame, ApiE
         filters,
         faults: projections::faults(app).await,
         left_out: 0,
+        admin: who.role >= Role::Admin,
     })
 }
 

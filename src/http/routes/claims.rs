@@ -20,7 +20,7 @@ use crate::app::task_claim::TaskClaim;
 use crate::http::App;
 use crate::http::assign::{build, damage};
 use crate::http::auth::Identity;
-use crate::http::body::{Body, Path, Query};
+use crate::http::body::{Path, Query, Reported};
 use crate::http::error::ApiError;
 use crate::http::idempotency::{Call, at};
 use crate::kernel::error_chain::Chain;
@@ -37,7 +37,7 @@ const CANDIDATES: i64 = 64;
 pub async fn claim(
     State(app): State<App>,
     mut call: Call,
-    body: Body<ClaimRequest>,
+    body: Reported<ClaimRequest>,
 ) -> Result<Response, ApiError> {
     let asked = body.value;
     if asked.daemon_id.is_empty() {

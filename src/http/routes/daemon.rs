@@ -16,7 +16,7 @@ use crate::fold::runtime_presence::DaemonRow;
 use crate::http::App;
 use crate::http::as_of::AsAsked;
 use crate::http::auth::Identity;
-use crate::http::body::{Body, Path, Query};
+use crate::http::body::{Path, Query, Reported};
 use crate::http::error::ApiError;
 use crate::http::idempotency::{Call, at};
 use crate::kernel::digest;
@@ -57,7 +57,7 @@ pub async fn runtime_profiles(
 pub async fn register(
     State(app): State<App>,
     mut call: Call,
-    body: Body<Register>,
+    body: Reported<Register>,
 ) -> Result<Response, ApiError> {
     let member = call.who.user()?;
     let asked = body.value;
@@ -156,7 +156,7 @@ async fn named(
 pub async fn heartbeat(
     State(app): State<App>,
     mut call: Call,
-    body: Body<Heartbeat>,
+    body: Reported<Heartbeat>,
 ) -> Result<Response, ApiError> {
     let asked = body.value;
     let workspace = call.who.workspace;
@@ -188,7 +188,7 @@ pub struct Deregister {
 pub async fn deregister(
     State(app): State<App>,
     mut call: Call,
-    body: Body<Deregister>,
+    body: Reported<Deregister>,
 ) -> Result<Response, ApiError> {
     let asked = body.value;
     let workspace = call.who.workspace;
@@ -210,7 +210,11 @@ pub struct Drain {
 }
 
 /// A daemon takes no new claims, or takes them again.
-pub async fn drain(State(app): State<App>, mut call: Call, body: Body<Drain>) -> Result<Response, ApiError> {
+pub async fn drain(
+    State(app): State<App>,
+    mut call: Call,
+    body: Reported<Drain>,
+) -> Result<Response, ApiError> {
     let Drain { daemon_id, incarnation, ended } = body.value;
     call.who.speaks_for(&app, &daemon_id).await?;
     let command = if ended {
@@ -281,7 +285,7 @@ pub async fn probed(
     State(app): State<App>,
     mut call: Call,
     Path(path): Path<String>,
-    body: Body<Probed>,
+    body: Reported<Probed>,
 ) -> Result<Response, ApiError> {
     let order: OrderId = id(&path, "id")?;
     let Probed { daemon_id, result } = body.value;

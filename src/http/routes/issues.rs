@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{description, id, listed, one_of, optional_id, required_title, said, tasks, title};
+use super::{bounded, description, id, listed, one_of, optional_id, required_title, said, tasks, title};
 use crate::app::issue_write::{IssueComment, IssueCreate, IssueUpdate};
 use crate::app::task_queue::{IssueRerun, NewRun};
 use crate::domain::Refusal;
@@ -307,6 +307,12 @@ pub struct NewComment {
     parent_id: Option<String>,
 }
 
+/// A comment's text as it was written: spaces at a line's beginning mean something.
+fn whole(app: &App, content: String) -> Result<String, ApiError> {
+    said(app, &content, "content")?;
+    bounded(app, &content, "content")
+}
+
 /// Comments; an agent's comment names its task.
 pub async fn comment(
     State(app): State<App>,
@@ -325,7 +331,7 @@ pub async fn comment(
         comment: CommentId(app.world.uuid_v7()),
         author,
         kind: body.value.kind.unwrap_or_else(|| "comment".to_owned()),
-        body: content(&app, said(&app, &body.value.content, "content")?),
+        body: content(&app, whole(&app, body.value.content)?),
         parent: optional_id(body.value.parent_id.as_deref(), "parent_id")?,
         task,
     };

@@ -17,6 +17,8 @@ pub mod sign_in;
 pub mod stranded;
 pub mod tasks;
 pub mod verify;
+pub mod webhook_deliveries;
+pub mod webhooks;
 pub mod what_if;
 pub mod workspaces;
 

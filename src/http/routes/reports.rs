@@ -21,7 +21,7 @@ use crate::domain::task::{Phase, Status, Task};
 use crate::http::App;
 use crate::http::as_of::AsAsked;
 use crate::http::auth::Identity;
-use crate::http::body::{Body, Path, Query, typed};
+use crate::http::body::{Path, Query, Reported, typed};
 use crate::http::error::ApiError;
 use crate::http::idempotency::{Call, at, content};
 use crate::http::objects::Loaded;
@@ -51,7 +51,7 @@ pub async fn report(
     State(app): State<App>,
     mut call: Call,
     Path((path, kind)): Path<(String, String)>,
-    body: Body<Value>,
+    body: Reported<Value>,
 ) -> Result<Response, ApiError> {
     let loaded = call.who.speaks_for_task(&app, id(&path, "id")?).await?;
     let ours = body.raw.get("generation").is_some();
@@ -212,7 +212,7 @@ pub async fn messages(
     State(app): State<App>,
     mut call: Call,
     Path(path): Path<String>,
-    body: Body<Messages>,
+    body: Reported<Messages>,
 ) -> Result<Response, ApiError> {
     let loaded = call.who.speaks_for_task(&app, id(&path, "id")?).await?;
     let state = &loaded.state;

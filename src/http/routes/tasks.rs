@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{id, issues, one_of, optional_id};
 use crate::app::task_cancel::TaskCancel;
-use crate::domain::directory::{self, DirectoryEvent};
+use crate::domain::directory;
 use crate::domain::task::{self, Status, Task, TaskEvent};
 use crate::domain::{Envelope, Event, Family, StreamKey};
 use crate::http::App;
@@ -345,23 +345,7 @@ pub(super) async fn story(
     let mut events = loaded.events;
     events.extend(others.into_iter().filter(|one| activity::concerns(one, id) || away(one)));
     events.sort_by_key(|envelope| envelope.position);
-    Ok(cause_first(events))
-}
-
-/// Within one command, a task's getting or waiting for a directory before what that means for the directory:
-/// it got it, so it holds it.
-fn cause_first(events: Vec<Envelope>) -> Vec<Envelope> {
-    let mut told: Vec<Envelope> = Vec::with_capacity(events.len());
-    for part in events.chunk_by(|one, next| one.command_id == next.command_id) {
-        let (follows, first): (Vec<&Envelope>, Vec<&Envelope>) = part.iter().partition(|envelope| {
-            matches!(
-                &envelope.event,
-                Event::Directory(DirectoryEvent::Acquired(_) | DirectoryEvent::Queued(_))
-            )
-        });
-        told.extend(first.into_iter().chain(follows).cloned());
-    }
-    told
+    Ok(events)
 }
 
 /// `GET /api/tasks/{ref}/explain`.

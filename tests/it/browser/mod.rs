@@ -8,7 +8,8 @@ use std::time::Duration;
 use fantoccini::{Client, ClientBuilder, Locator};
 use serde_json::json;
 
-use super::e2e::installation::{Installation, eventually, signal};
+use super::e2e::installation::{Installation, LIMITS, eventually, signal};
+use crate::support::receiver::{Receiver, Reply};
 use crate::support::waiting;
 
 /// What a browser takes at most to show something.
@@ -92,6 +93,16 @@ async fn picture(browser: &Client, name: &str) {
     fs::write(format!("{folder}/{name}.png"), bytes).unwrap();
 }
 
+/// The webhooks: what went out, what was given up and what is off, each with what helps.
+async fn the_webhooks(browser: &Client, base: &str) {
+    browser.goto(&format!("{base}/webhooks")).await.unwrap();
+    seen(browser, "header.bar a[aria-current]", "Webhooks").await;
+    seen(browser, "#webhooks", "multica webhook retry chat --all").await;
+    seen(browser, "#webhooks", "multica webhook update former-ci --enable").await;
+    seen(browser, "#webhooks caption", "Given up").await;
+    picture(browser, "webhooks").await;
+}
+
 /// The audit trail: narrowed by its form, an entry opened, an intent followed, a wrong filter told, an export
 /// made, and nothing wider than a phone.
 async fn the_trail(browser: &Client, base: &str, task: &str) {
@@ -126,15 +137,36 @@ async fn the_trail(browser: &Client, base: &str, task: &str) {
     })
     .await;
     browser.set_window_size(390, 844).await.unwrap();
-    browser.goto(&format!("{base}/audit")).await.unwrap();
+    for page in ["audit", "webhooks"] {
+        on_a_phone(browser, base, page).await;
+    }
+}
+
+/// Nothing is wider than the phone.
+async fn on_a_phone(browser: &Client, base: &str, page: &str) {
+    browser.goto(&format!("{base}/{page}")).await.unwrap();
     let wider = "return document.documentElement.scrollWidth - document.documentElement.clientWidth";
     assert_eq!(browser.execute(wider, Vec::new()).await.unwrap(), json!(0), "wider than the phone");
-    picture(browser, "audit-phone").await;
+    picture(browser, &format!("{page}-phone")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_person_signs_in_watches_the_feed_and_sees_a_task_park_and_go_on() {
-    let installation = Installation::start("browser");
+    let mut installation = Installation::new("browser");
+    installation.set("MULTICA_WEBHOOK_TO", "127.0.0.1");
+    let soon = format!(r#"{{"webhook_retries":[50,50],{}"#, LIMITS.replace('\n', "").trim_start_matches('{'));
+    installation.set("MULTICA_LIMITS", &soon);
+    installation.up();
+    let receiver = Receiver::new();
+    receiver.answers(|got| match (got.path.as_str(), got.event_type().as_str()) {
+        ("/gone", _) => Reply::Status(410),
+        (_, "task.queued") => Reply::Status(500),
+        _ => Reply::Status(204),
+    });
+    for (name, path) in [("chat", "/hook"), ("former-ci", "/gone")] {
+        let url = format!("http://{}{path}", receiver.address);
+        installation.text(&["webhook", "create", "--name", name, "--url", &url, "--type", "task"]);
+    }
     let directory = installation.directory("game");
     let project = installation.project("Game", &directory);
     installation.agent("dev", "while [ ! -e go ]; do sleep 0.05; done; rm go; echo done");
@@ -179,6 +211,7 @@ async fn a_person_signs_in_watches_the_feed_and_sees_a_task_park_and_go_on() {
     browser.goto(&format!("{base}/projects")).await.unwrap();
     seen(&browser, "article.card", "Game").await;
     picture(&browser, "projects").await;
+    the_webhooks(&browser, &base).await;
     the_trail(&browser, &base, &second).await;
     browser.close().await.unwrap();
     eventually(Duration::from_secs(5), "the log's proof", || {

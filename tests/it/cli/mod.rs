@@ -42,6 +42,7 @@ fn help_names_every_verb() {
         "seal",
         "erase",
         "retention",
+        "webhook",
         "completions",
         "man",
         "help",
@@ -49,6 +50,7 @@ fn help_names_every_verb() {
         assert!(text.lines().any(|line| line.trim_start().starts_with(verb)), "{verb} in {text}");
     }
     multica(home.path()).args(["help", "local-directories"]).assert().success();
+    multica(home.path()).args(["help", "webhooks"]).assert().success();
     multica(home.path()).args(["help", "project", "resource", "add"]).assert().success();
 }
 
@@ -57,7 +59,10 @@ fn a_line_that_means_nothing_is_1_and_says_so_on_standard_error() {
     let home = home();
     let assert = multica(home.path()).args(["task", "frobnicate"]).assert().code(1);
     assert!(assert.get_output().stdout.is_empty());
-    assert!(said(&assert.get_output().stderr).contains("frobnicate"));
+    let text = said(&assert.get_output().stderr);
+    assert!(text.contains("frobnicate") && text.contains("Next: "), "{text}");
+    let text = said(&multica(home.path()).args(["help", "nosuch"]).assert().get_output().stderr);
+    assert!(text.contains("local-directories"), "{text}");
 }
 
 #[test]
@@ -87,6 +92,52 @@ fn every_error_is_json_for_a_program_whatever_goes_wrong_first() {
             }
         }
     }
+}
+
+#[test]
+fn what_is_written_is_sent_as_it_is_or_refused_before_anything_is_sent() {
+    let home = home();
+    for (text, code) in [(&b"a\0b"[..], "text_holds_nul"), (b"caf\xe9", "text_not_utf8"), (b" \n", "usage")] {
+        for verb in [
+            &["issue", "create", "--title", "x", "--description-stdin"][..],
+            &["issue", "comment", "add", "GAME-1", "--content-stdin"],
+        ] {
+            let mut command = multica(home.path());
+            let assert = command.args(verb).args(["--output", "json"]).write_stdin(text).assert().code(5);
+            let error: serde_json::Value = serde_json::from_slice(&assert.get_output().stderr).expect("json");
+            assert_eq!(error["code"], code, "{verb:?}");
+        }
+    }
+}
+
+/// A daemon alone would keep the profile's `up` from starting, and reach no server.
+#[test]
+fn a_profile_of_up_is_started_with_up() {
+    let home = home();
+    let profile = home.path().join(".multica/profiles/local");
+    std::fs::create_dir_all(&profile).expect("made");
+    let config = serde_json::json!({"server_url": "http://127.0.0.1:9", "token": "mul_x"});
+    std::fs::write(profile.join("config.json"), config.to_string()).expect("written");
+    let last =
+        serde_json::json!({"pid": 7, "data_dir": "/data/multica/local", "log": "/data/multica/local/log"});
+    let up = profile.join("up.lock");
+    std::fs::write(&up, last.to_string()).expect("written");
+    let status = multica(home.path()).args(["daemon", "status"]).assert().success();
+    assert_eq!(said(&status.get_output().stdout), "It isn't running: `multica up`.\n");
+    for start in [&["daemon", "start"][..], &["daemon", "start", "--foreground"]] {
+        let refused = multica(home.path()).args(start).assert().code(1);
+        let text = said(&refused.get_output().stderr);
+        assert!(text.contains("belong to `multica up`") && text.contains("Next: "), "{text}");
+    }
+    // Another server than up's has a daemon of its own.
+    let status = multica(home.path())
+        .args(["daemon", "status", "--profile", "local", "--server-url", "http://127.0.0.1:10"])
+        .assert()
+        .success();
+    assert!(said(&status.get_output().stdout).contains("`multica daemon start`"));
+    std::fs::remove_file(&up).expect("removed");
+    let status = multica(home.path()).args(["daemon", "status"]).assert().success();
+    assert!(said(&status.get_output().stdout).contains("`multica daemon start`"));
 }
 
 #[test]

@@ -174,10 +174,12 @@ fn what_goes_wrong_after_the_attach_ends_the_task_by_name_and_frees_the_director
     fs::write(installation.base().join("plain"), "not a program").unwrap();
     let plain = installation.base().join("plain").display().to_string();
     installation.json(&["agent", "create", "--name", "plain", "--provider", "command", "--command", &plain]);
-    for agent in ["missing", "plain"] {
+    for (agent, reason, step) in [
+        ("missing", "agent_error.runtime_missing_executable", "Install it or correct its path"),
+        ("plain", "agent_error.runtime_not_executable", "chmod +x"),
+    ] {
         let task = format!("{}#1", installation.issue(agent, &project, agent));
-        let reason = "agent_error.runtime_missing_executable";
-        assert_told(&installation, &task, reason, "can't be started", "Install it or correct its path");
+        assert_told(&installation, &task, reason, "can't be started", step);
         assert_eq!(contents(&directory), before, "{agent}: the agent never ran");
     }
 

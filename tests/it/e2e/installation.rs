@@ -18,7 +18,7 @@ use crate::support::waiting::came_true;
 pub use crate::support::waiting::eventually_blocking as eventually;
 
 /// Small bounds, so that what people wait minutes for takes a test seconds.
-const LIMITS: &str = r#"{"heartbeat":300,"unreachable":30000,"reconnect_grace":120000,"sweep":100,"drain":3000,
+pub const LIMITS: &str = r#"{"heartbeat":300,"unreachable":30000,"reconnect_grace":120000,"sweep":100,"drain":3000,
 "kill_grace":500,"claim_receipt":3000,"report_retry_first":50,"report_retry_max":500,"lock_retry":100,
 "lock_wait":300,"claim_poll":2000,"order_poll":2000}"#;
 

@@ -14,3 +14,4 @@ mod steps;
 mod story;
 mod stranded;
 mod up;
+mod webhooks;

@@ -20,7 +20,7 @@ const KEPT: [&str; 11] = [
     "/api/me",
     "/api/what-if",
 ];
-const PAGES: [&str; 5] = ["/", "/tasks", "/tasks/{id}", "/directories", "/projects"];
+const PAGES: [&str; 6] = ["/", "/tasks", "/tasks/{id}", "/directories", "/projects", "/webhooks"];
 
 async fn head(scene: &Scene) -> i64 {
     multica::store::read::head(&scene.served.app.store).await.unwrap()
@@ -149,6 +149,10 @@ async fn a_wait_is_explained_as_it_was_while_it_lasted() {
     assert_eq!(causes(&again), causes(&then));
     let now = scene.served.get(&path).await.is(200);
     assert_ne!(now["sentence"], then["sentence"]);
+    // What can be done about it now isn't what could be done then.
+    let commands = again["commands"].to_string();
+    let looks = format!("multica task explain LOCA-1#1 --as-of {waiting}");
+    assert!(commands.contains(&looks) && !commands.contains("cancel"), "{commands}");
     scene.finish().await;
 }
 
@@ -230,6 +234,9 @@ async fn the_command_line_shows_the_past_says_so_and_writes_nothing_there() {
     assert!(list("-2h").await.contains("No task"));
     let shown = served.cli(&["task", "show", &task, "--as-of", &queued, "--output", "json"]).await;
     assert_eq!(serde_json::from_str::<Value>(&shown).unwrap()["status"], "queued");
+    served.post("/api/issues/LOCA-1/comments", &json!({"content": "later"})).await.is(201);
+    let comments = served.cli(&["issue", "comment", "list", "LOCA-1", "--as-of", &queued]).await;
+    assert!(comments.contains("No comment yet"), "{comments}");
     let log = head(&scene).await;
     for words in [&["task", "cancel", task.as_str()][..], &["feed"], &["verify"], &["daemon", "status"]] {
         let words: Vec<&str> = words.iter().copied().chain(["--as-of", "1"]).collect();
@@ -240,7 +247,7 @@ async fn the_command_line_shows_the_past_says_so_and_writes_nothing_there() {
     let (code, said) = served.cli_refused(&["task", "list", "--as-of", "someday"]).await;
     assert!(code == 1 && said.contains("a moment is a position"), "{said}");
     let (code, said) = served.cli_refused(&["task", "list", "--as-of", "999999"]).await;
-    assert!(code == 5 && said.contains("999999"), "{said}");
+    assert!(code == 5 && said.contains("999999") && said.contains("Name a position up to"), "{said}");
     assert_eq!(head(&scene).await, log);
     scene.finish().await;
 }

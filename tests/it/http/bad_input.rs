@@ -189,18 +189,17 @@ async fn what_is_too_long_is_refused_and_what_is_odd_is_kept() {
         assert_eq!(served.post(path, &body).await.problem(400), "invalid_field", "{path}");
     }
     let odd = "Zürich 🌋 \u{202e}\u{feff}\u{1b}[31m </script><b>\"'";
-    let body = json!({"title": odd, "description": format!("{odd}\u{0}\r\n"), "project_id": scene.project});
+    let body = json!({"title": odd, "description": format!("{odd}\r\n"), "project_id": scene.project});
     let issue = served.post("/api/issues", &body).await.is(201);
     assert_eq!(issue["title"], odd);
     assert_eq!(issue["description"], format!("{odd}\r\n"));
     let path = format!("/api/issues/{}/comments", issue["id"].as_str().unwrap());
-    assert_eq!(served.post(&path, &json!({"content": "\u{0}"})).await.problem(400), "invalid_field");
-    assert_eq!(served.post(&path, &json!({"content": "a\u{0}b"})).await.is(201)["content"], "ab");
+    assert_eq!(served.post(&path, &json!({"content": "\u{200b}"})).await.problem(400), "invalid_field");
     assert_eq!(served.post(&path, &json!({"content": long})).await.problem(400), "invalid_field");
     // What would make an event that the log doesn't take.
     let many = vec!["y".repeat(1_000); 200];
-    let agent = json!({"name": "many", "runtime_id": scene.runtime, "custom_args": many,
-        "command": {"program": "/bin/sh"}});
+    let agent = json!({"name": "many", "runtime_id": scene.runtime,
+        "command": {"program": "/bin/sh", "arguments": many}});
     assert_eq!(served.post("/api/agents", &agent).await.problem(413), "too_much_in_one_event");
     let resources = format!("/api/projects/{}/resources", scene.project);
     let reference = json!({"url": "https://x.example/a/b", "note": "z".repeat(100_000)});
@@ -271,7 +270,7 @@ async fn resources_of_no_known_type_or_form_are_refused_by_name() {
         (at("//"), "protected_root"),
         (at("/home/"), "protected_root"),
         (at("/home/../etc/."), "protected_root"),
-        (at("/\u{0}etc"), "protected_root"),
+        (at("/\u{0}etc"), "text_holds_nul"),
         (at("C:\\"), "drive_root"),
         (at("c:/windows/"), "protected_root"),
         (at("\\\\host\\share"), "drive_root"),

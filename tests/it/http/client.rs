@@ -8,6 +8,7 @@ use multica::kernel::limits::{Limits, Millis};
 use multica::seal::Place;
 use multica::store::Durability;
 use multica::system::{Bootstrap, RealWorld, Server, Setup, SystemError, bootstrap};
+use multica::webhook::address::Allowed;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -75,6 +76,11 @@ pub fn limits() -> Limits {
     }
 }
 
+/// Receivers of tests are on this machine.
+fn loopback() -> Allowed {
+    Allowed::parse(["127.0.0.1"]).unwrap()
+}
+
 impl Served {
     pub async fn new() -> Self {
         Self::with(limits()).await
@@ -88,14 +94,28 @@ impl Served {
     pub async fn sealing(seals: Vec<Place>, limits: Limits) -> Self {
         let db = TestDb::new().await;
         let (app, owner) = (db.app.clone(), db.owner.clone());
-        Self::start(db, app, owner, limits, seals, None).await
+        Self::start(db, app, owner, limits, seals, (loopback(), None)).await
+    }
+
+    /// One that delivers webhooks only where it is allowed.
+    pub async fn delivering(to: Allowed, limits: Limits) -> Self {
+        let db = TestDb::new().await;
+        let (app, owner) = (db.app.clone(), db.owner.clone());
+        Self::start(db, app, owner, limits, Vec::new(), (to, None)).await
+    }
+
+    /// Another server on the same database.
+    pub async fn beside(&self, to: Allowed, limits: Limits) -> Self {
+        let (app, owner) = (self.db.app.clone(), self.db.owner.clone());
+        let db = TestDb { app: app.clone(), owner: owner.clone() };
+        Self::start(db, app, owner, limits, Vec::new(), (to, None)).await
     }
 
     /// One that removes transcripts after so many days.
     pub async fn keeping(days: u32, limits: Limits) -> Self {
         let db = TestDb::new().await;
         let (app, owner) = (db.app.clone(), db.owner.clone());
-        Self::start(db, app, owner, limits, Vec::new(), Some(days)).await
+        Self::start(db, app, owner, limits, Vec::new(), (loopback(), Some(days))).await
     }
 
     pub async fn on(
@@ -104,7 +124,7 @@ impl Served {
         owner: multica::store::Address,
         limits: Limits,
     ) -> Self {
-        Self::start(db, app, owner, limits, Vec::new(), None).await
+        Self::start(db, app, owner, limits, Vec::new(), (loopback(), None)).await
     }
 
     async fn start(
@@ -113,7 +133,7 @@ impl Served {
         owner: multica::store::Address,
         limits: Limits,
         seals: Vec<Place>,
-        keep_transcripts: Option<u32>,
+        (webhooks_to, keep_transcripts): (Allowed, Option<u32>),
     ) -> Self {
         let shutdown = CancellationToken::new();
         let setup = Setup {
@@ -126,6 +146,7 @@ impl Served {
             hosts: Vec::new(),
             seals,
             keep_transcripts,
+            webhooks_to,
             shutdown: shutdown.clone(),
             world: Arc::new(RealWorld),
         };

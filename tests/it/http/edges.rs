@@ -109,12 +109,37 @@ async fn foreign_hosts_wrong_bodies_and_unknown_routes_are_problems() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nul_is_taken_out_of_what_comes_in() {
-    let served = Served::new().await;
-    let created =
-        served.post("/api/projects", &json!({"title": "a\u{0}b", "description": "\u{0}"})).await.is(201);
-    assert_eq!(created["title"], "ab");
-    served.finish().await;
+async fn a_text_that_somebody_wrote_is_never_changed_it_is_kept_or_refused_by_name() {
+    let scene = Scene::new().await;
+    let served = &scene.served;
+    let issue = served.post("/api/issues", &json!({"title": "One"})).await.is(201);
+    let comments = format!("/api/issues/{}/comments", issue["id"].as_str().unwrap());
+    let resources = format!("/api/projects/{}/resources", scene.project);
+    let repository = json!({"url": "https://x.example/a/b"});
+    for (path, body, field) in [
+        ("/api/projects", json!({"title": "a\u{0}b"}), "title"),
+        ("/api/issues", json!({"title": "a", "description": "a\u{0}"}), "description"),
+        ("/api/agents", json!({"name": "a\u{0}", "runtime_id": scene.runtime}), "name"),
+        ("/api/tokens", json!({"name": "\u{0}"}), "name"),
+        (&comments, json!({"content": "a\u{0}b"}), "content"),
+        (
+            &resources,
+            json!({"resource_type": "github_repo", "resource_ref": repository, "label": "\u{0}"}),
+            "label",
+        ),
+    ] {
+        let answer = served.post(path, &body).await;
+        assert_eq!(answer.body["field"], field, "{path}");
+        assert!(answer.body["next_step"].as_str().unwrap().contains("NUL"), "{path}");
+        assert_eq!(answer.problem(400), "text_holds_nul", "{path}");
+    }
+    let change = json!({"title": "\u{0}"});
+    let path = format!("/api/issues/{}", issue["id"].as_str().unwrap());
+    let answer = served.send(&served.token, "PUT", &path, Some(&change), &[]).await;
+    assert_eq!(answer.problem(400), "text_holds_nul");
+    let kept = "    indented\r\n\n";
+    assert_eq!(served.post(&comments, &json!({"content": kept})).await.is(201)["content"], kept);
+    scene.finish().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -150,7 +175,7 @@ async fn a_verification_is_an_event_with_its_counts() {
     let Event::Operation(OperationEvent::Verified(verified)) = &events[0].event else { panic!("{events:?}") };
     let counted = json!({"up_to": verified.up_to, "blocks": verified.blocks, "erased": verified.erased,
         "read_models": verified.read_models, "findings": verified.findings, "recorded": answer["recorded"],
-        "seals": 0});
+        "deliveries": 0, "seals": 0});
     assert_eq!(counted, answer);
     assert_eq!(
         (verified.found, u64::from(verified.read_models)),

@@ -67,6 +67,7 @@ pub struct Things {
     directory: String,
     issue: String,
     token_id: String,
+    webhook: String,
 }
 
 impl Things {
@@ -77,11 +78,14 @@ impl Things {
         let served = &scene.served;
         let shown = served.get(&format!("/api/tasks/{task}")).await.is(200);
         let issue = shown["issue_id"].as_str().unwrap().to_owned();
+        // Nobody listens there.
+        let webhook = json!({"name": "chat", "url": "http://127.0.0.1:9/hush-title"});
+        let webhook = served.post("/api/webhooks", &webhook).await.is(201)["id"].as_str().unwrap().to_owned();
         let comment = json!({"content": "hush-text"});
         served.post(&format!("/api/issues/{issue}/comments"), &comment).await.is(201);
         let token_id = served.get("/api/tokens").await.is(200)[0]["id"].as_str().unwrap().to_owned();
         let directory = scene.directory().to_string();
-        Self { scene, task, directory, issue, token_id }
+        Self { scene, task, directory, issue, token_id, webhook }
     }
 
     fn path(&self, pattern: &str) -> String {
@@ -91,6 +95,7 @@ impl Things {
             ("/api/workspaces/", &workspace),
             ("/api/daemon/workspaces/", &workspace),
             ("/api/tokens/", &self.token_id),
+            ("/api/webhooks/", &self.webhook),
             ("/api/projects/", &scene.project),
             ("/api/agents/", &scene.agent),
             ("/api/issues/", &self.issue),

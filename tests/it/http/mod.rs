@@ -27,4 +27,6 @@ mod silence;
 mod speakers;
 mod stranded;
 mod tokens;
+mod webhook_rules;
+mod webhooks;
 mod what_if;

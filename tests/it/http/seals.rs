@@ -32,7 +32,10 @@ async fn a_seal_is_kept_where_it_is_asked_for_and_a_verification_holds_the_log_a
     assert!(said.contains("--to file:PATH"), "{said}");
     let (_, said) = served.cli_refused(&["verify", "--seals", &place]).await;
     assert!(said.contains("can't be read"), "{said}");
-    assert!(served.cli(&["seal", "--to", &place]).await.starts_with("Sealed at position "));
+    let said = served.cli(&["seal", "--to", &place]).await;
+    assert!(said.starts_with("Sealed at position ") && said.contains(&place), "{said}");
+    let (_, said) = served.cli_refused(&["seal", "--to", "bogus"]).await;
+    assert!(said.contains("file:PATH"), "{said}");
     let repository = folder.path().join("repository");
     std::fs::create_dir(&repository).unwrap();
     let init = std::process::Command::new("git").args(["init", "--quiet"]).arg(&repository).status();

@@ -69,7 +69,7 @@ async fn a_program_that_is_not_executable_fails_by_name() {
         command.program = program.display().to_string();
     }
     world.run().await;
-    assert_eq!(world.failure().0, "agent_error.runtime_missing_executable");
+    assert_eq!(world.failure().0, "agent_error.runtime_not_executable");
 }
 
 #[tokio::test]

@@ -106,7 +106,9 @@ fn each_wrong_path_has_its_own_refusal_and_they_come_in_order() {
 #[test]
 fn each_protected_directory_is_refused_in_every_spelling() {
     let place = Place::new();
-    for entry in ["/", "/home", "/root", "/var", "/etc", "/tmp", "/usr", "/opt"] {
+    for entry in
+        ["/", "/home", "/root", "/var", "/etc", "/tmp", "/usr", "/opt", "/var/tmp", "/dev/shm", "/proc"]
+    {
         for spelling in [entry.to_owned(), format!("{entry}/"), format!("{entry}/."), format!("{entry}/x/..")]
         {
             assert_eq!(place.code(&spelling), "protected_root", "{spelling}");

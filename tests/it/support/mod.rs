@@ -3,6 +3,7 @@
 pub mod cluster;
 pub mod past;
 pub mod proxy;
+pub mod receiver;
 pub mod toy;
 pub mod waiting;
 pub mod world;

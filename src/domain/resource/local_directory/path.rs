@@ -9,8 +9,38 @@
 use super::refusal::PathRefusal;
 
 /// Directories of the system, POSIX.
-const POSIX: [&str; 10] =
-    ["/", "/Users", "/Users/Shared", "/home", "/root", "/var", "/etc", "/tmp", "/usr", "/opt"];
+const POSIX: [&str; 27] = [
+    "/",
+    "/Users",
+    "/Users/Shared",
+    "/home",
+    "/root",
+    "/var",
+    "/etc",
+    "/tmp",
+    "/usr",
+    "/opt",
+    // Emptied as /tmp is, or shared with everybody in the same way.
+    "/var/tmp",
+    "/dev/shm",
+    "/run",
+    "/run/user",
+    // Programs, devices and what the kernel shows.
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib64",
+    "/usr/bin",
+    "/usr/sbin",
+    "/usr/lib",
+    "/usr/local",
+    "/boot",
+    "/dev",
+    "/proc",
+    "/sys",
+    // Where other file systems are put, as /home has homes.
+    "/mnt",
+];
 
 /// Directories of the system, Windows.
 const WINDOWS: [&str; 5] =

@@ -62,7 +62,12 @@ pub enum PathRefusal {
     /// The reference names no daemon.
     MissingDaemonId,
     /// The project has a directory of this daemon already.
-    DuplicateForDaemon,
+    DuplicateForDaemon {
+        /// Where that is.
+        path: String,
+        /// What commands call it.
+        called: String,
+    },
     /// An execution mode that this build doesn't know.
     UnsupportedMode {
         /// As given.
@@ -106,7 +111,7 @@ impl PathRefusal {
             Self::NotWritable => "not_writable",
             Self::BadRef { .. } => "bad_ref",
             Self::MissingDaemonId => "missing_daemon_id",
-            Self::DuplicateForDaemon => "duplicate_for_daemon",
+            Self::DuplicateForDaemon { .. } => "duplicate_for_daemon",
             Self::UnsupportedMode { .. } => "unsupported_mode",
             Self::OwnerNotAllowed { .. } => "owner_not_allowed",
             Self::NotLockable { .. } => "not_lockable",
@@ -150,7 +155,9 @@ impl PathRefusal {
             Self::NotWritable => "files can't be made in the directory".to_owned(),
             Self::BadRef { key } => format!("`resource_ref.{key}` isn't a text"),
             Self::MissingDaemonId => "`resource_ref.daemon_id` is missing".to_owned(),
-            Self::DuplicateForDaemon => "the project has a directory on this daemon already".to_owned(),
+            Self::DuplicateForDaemon { path, .. } => {
+                format!("the project has a directory of this daemon already: {path}")
+            }
             Self::UnsupportedMode { mode } => format!("execution mode `{mode}` isn't known here"),
             Self::OwnerNotAllowed { uid, .. } => {
                 format!("the directory belongs to account {uid}, as which agents may not run")
@@ -165,30 +172,38 @@ impl PathRefusal {
     pub fn next_step(&self) -> String {
         match self {
             Self::Empty | Self::NotAbsolute => "Give the directory's absolute path.".to_owned(),
-            Self::DriveRoot
-            | Self::ProtectedRoot { .. }
-            | Self::HomeDirectory
-            | Self::HomeParent
-            | Self::ProtectedViaSymlink { .. }
-            | Self::ProtectedCanonical { .. } => "Attach a directory below it.".to_owned(),
+            Self::DriveRoot | Self::HomeDirectory | Self::HomeParent => {
+                "Attach a directory below it.".to_owned()
+            }
+            Self::ProtectedRoot { .. } | Self::ProtectedCanonical { .. } => {
+                "Attach a directory of your own, not one of the system's.".to_owned()
+            }
+            Self::ProtectedViaSymlink { .. } => {
+                "Attach a directory of your own: a link to one of the system's is the same directory.".to_owned()
+            }
             Self::DaemonFolder { .. } => "Attach a directory elsewhere.".to_owned(),
             Self::DoesNotExist | Self::NotADirectory | Self::Vanished => {
-                "Check the path on that machine, then update the resource.".to_owned()
+                "Check the path on that machine; an attached resource gets another one with `multica project \
+                 resource update`."
+                    .to_owned()
             }
             Self::StatFailed { .. } | Self::SymlinkResolution { .. } => {
                 "Check the permissions and links on the way to it.".to_owned()
             }
             Self::NotReadable | Self::NotWritable => {
-                "Give its owner read and write permission on the directory.".to_owned()
+                "The account that agents run as there (the daemon's own; under a daemon of root the directory's \
+                 owner) needs to read, write and enter it (`rwx`): give it that, or attach a directory of its own."
+                    .to_owned()
             }
             Self::BadRef { key } => format!("Give `{key}` as a JSON string."),
             Self::MissingDaemonId => {
                 "Name the daemon on whose machine it is (`multica daemon list`).".to_owned()
             }
-            Self::DuplicateForDaemon => "Update or detach the one that is there.".to_owned(),
-            Self::UnsupportedMode { .. } => {
-                "Use `in_place`, or update the program to a version that knows this mode.".to_owned()
-            }
+            Self::DuplicateForDaemon { called, .. } => format!(
+                "A project has one directory of each daemon: attach this one to another project, or detach the \
+                 one that is there: `multica project resource remove PROJECT {called}`."
+            ),
+            Self::UnsupportedMode { .. } => "Use `in_place`, the only mode of this version.".to_owned(),
             Self::OwnerNotAllowed { path, .. } => {
                 let list = serde_json::Value::from(vec![path.as_str()]).to_string().replace('\'', r"'\''");
                 format!(

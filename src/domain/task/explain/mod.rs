@@ -77,6 +77,12 @@ fn task_link(id: TaskId, facts: &Facts<'_>) -> Link {
     Link { rel: "task", id: id.to_string(), label }
 }
 
+/// What commands call a task whose name may not be known.
+fn called(link: &Link, facts: &Facts<'_>) -> String {
+    let id = link.id.parse().ok();
+    id.and_then(|id| facts.names.task(id)).unwrap_or_else(|| link.id.clone())
+}
+
 fn directory_link(id: DirectoryId, facts: &Facts<'_>) -> Link {
     let own = facts.directory.map(|directory| directory.place.label.clone());
     let label = facts.names.directory(id).or(own).unwrap_or_else(|| "its directory".to_owned());
@@ -151,8 +157,13 @@ fn queued(task: &Task, facts: &Facts<'_>) -> Explanation {
         commands.push("multica daemon start".to_owned());
     }
     causes.extend(full(task, &task.facts.daemon, facts));
+    let mut sibling = None;
     if let Some(other) = facts.conversation {
         let link = task_link(other, facts);
+        let name = called(&link, facts);
+        commands.push(format!("multica task explain {name}"));
+        commands.push(format!("multica task cancel {name}"));
+        sibling = Some(link.label.clone());
         causes.push(Cause {
             sentence: format!(
                 "{} of the same issue and agent isn't over; they run one after the other",
@@ -180,8 +191,11 @@ fn queued(task: &Task, facts: &Facts<'_>) -> Explanation {
         causes.push(because("nothing is in the way: its daemon takes it with its next claim"));
     }
     let sentence = format!("{} waits for a machine to take it", task.name());
-    let ends_when =
-        "a daemon claims it; after the queue's time limit it fails as `queued_expired`".to_owned();
+    let limit = "after the queue's time limit it fails as `queued_expired`";
+    let ends_when = match sibling {
+        Some(other) => format!("{other} is over, and a daemon claims it then; {limit}"),
+        None => format!("a daemon claims it; {limit}"),
+    };
     let until = after(facts.since.status, facts.terms.queued);
     Explanation {
         sentence,
@@ -302,7 +316,7 @@ fn parked(task: &Task, claim: &Claim, facts: &Facts<'_>) -> Explanation {
     let ends_when = match facts.directory.and_then(|directory| directory.holder.as_ref()) {
         Some(holder) => {
             let link = task_link(holder.who.task, facts);
-            commands.insert(0, format!("multica task explain {}", link.label));
+            commands.insert(0, format!("multica task explain {}", called(&link, facts)));
             let ends =
                 format!("{} has released the directory and every task before it had its turn", link.label);
             let held = format!("{} holds {label}", link.label);
@@ -372,6 +386,7 @@ fn running(task: &Task, claim: &Claim, facts: &Facts<'_>) -> Explanation {
         (true, false) => after(facts.last_output.or(facts.since.status), facts.terms.idle),
         (true, true) => None,
     };
+    commands.push(format!("multica task logs -f {}", task.name()));
     commands.push(format!("multica task cancel {}", task.name()));
     Explanation {
         sentence,
@@ -401,7 +416,7 @@ fn ended(task: &Task, outcome: &Outcome, claim: Option<&Claim>, facts: &Facts<'_
     };
     if let Some(by) = task.retried_by {
         let link = task_link(by, facts);
-        commands.push(format!("multica task explain {}", link.label));
+        commands.push(format!("multica task explain {}", called(&link, facts)));
         let sentence = match facts.retry {
             Some(status) => format!("{} stands in its place, and is {}", link.label, status.words()),
             None => format!("{} stands in its place", link.label),

@@ -93,10 +93,48 @@ fn a_parked_task_names_the_holder_its_place_and_what_helps() {
     assert_eq!(explanation.sentence, "GAME-12#3 waits for game");
     assert_eq!(explanation.causes[0].sentence, "runs in game go one after the other, and it is 2nd in line");
     assert_eq!(explanation.causes[1].sentence, "task 00000009 holds game");
-    assert!(
-        explanation.commands.contains(&"multica task explain task 00000009".to_owned())
-            || explanation.commands.iter().any(|command| command.starts_with("multica task explain"))
-    );
+    let called = format!("multica task explain {}", TaskId(id(9)));
+    assert!(explanation.commands.contains(&called), "a command names what it can find: {explanation:?}");
+}
+
+/// Runs of one issue and agent go one after the other: the wait ends with the other one.
+#[test]
+fn a_task_behind_its_sibling_says_whose_end_it_waits_for() {
+    struct Names;
+    impl crate::domain::sentence::Names for Names {
+        fn task(&self, _: TaskId) -> Option<String> {
+            Some("GAME-12#2".to_owned())
+        }
+        fn issue(&self, _: IssueId) -> Option<String> {
+            None
+        }
+        fn agent(&self, _: AgentId) -> Option<String> {
+            None
+        }
+        fn project(&self, _: ProjectId) -> Option<String> {
+            None
+        }
+        fn directory(&self, _: crate::kernel::ids::DirectoryId) -> Option<String> {
+            None
+        }
+        fn daemon(&self, _: &str) -> Option<String> {
+            None
+        }
+        fn member(&self, _: crate::kernel::ids::UserId) -> Option<String> {
+            None
+        }
+        fn content(&self, _: crate::kernel::ids::ContentId) -> Option<String> {
+            None
+        }
+    }
+    let task = given(queued()).state();
+    let facts = Facts { conversation: Some(TaskId(id(90))), names: &Names, ..facts_of(None, 0b111) };
+    let explained = explain(&task, &facts);
+    let ends = explained.ends_when.clone().unwrap_or_default();
+    assert!(ends.starts_with("GAME-12#2 is over"), "{explained:?}");
+    for verb in ["explain", "cancel"] {
+        assert!(explained.commands.contains(&format!("multica task {verb} GAME-12#2")), "{explained:?}");
+    }
 }
 
 #[test]
