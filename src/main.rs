@@ -114,15 +114,12 @@ async fn run_server(common: &Common, args: &ServerArgs) -> ExitCode {
         return RoleError::Exposed(address).fail(common);
     }
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    match system::server(
-        variable,
-        SocketAddr::new(address, args.port),
-        Vec::new(),
-        &args.seal_to,
-        &args.webhook_to,
-    )
-    .await
-    {
+    let choices = system::Choices {
+        seal_to: args.seal_to.clone(),
+        webhook_to: args.webhook_to.clone(),
+        keep_transcripts: args.keep_transcripts,
+    };
+    match system::server(variable, SocketAddr::new(address, args.port), Vec::new(), choices).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => cli::fail(&error, "server", &error.next_step(), common.wants_json()),
     }

@@ -79,6 +79,7 @@ impl Installation {
             listener: multica::system::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap(),
             hosts: Vec::new(),
             seals: Vec::new(),
+            keep_transcripts: None,
             webhooks_to: multica::webhook::address::Allowed::default(),
             shutdown: shutdown.clone(),
             world: Arc::new(RealWorld),

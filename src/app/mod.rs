@@ -7,6 +7,7 @@ pub mod daemon_write;
 pub mod decision;
 pub mod directory_promote;
 pub mod draft;
+pub mod erase;
 mod error;
 pub mod issue_write;
 pub mod load;

@@ -132,6 +132,11 @@ pub enum Verb {
     Verify(verb::verify::VerifyArgs),
     /// Keeps the hash of the log's last block outside the database, so that no change of the log goes unseen.
     Seal(verb::verify::SealArgs),
+    /// Takes away for good what a person wrote, or what a run said; the events stay.
+    #[command(subcommand)]
+    Erase(verb::erase::EraseVerb),
+    /// How long transcripts are kept, and what would be removed now.
+    Retention(verb::retention::RetentionArgs),
     /// Goes through a task's exported history with the rules of this build; needs no server.
     Replay(verb::replay::ReplayFile),
     /// Read models: how they stand, rebuilt beside the live ones, compared with the log.
@@ -232,6 +237,10 @@ pub struct UpArgs {
     /// [env: MULTICA_SEAL_TO]; otherwise a file beside the data directory.
     #[arg(long, value_name = "PLACE")]
     pub seal_to: Vec<String>,
+    /// Removes the transcript of a task that is over once its last message is older than so many days
+    /// [env: MULTICA_KEEP_TRANSCRIPTS]; otherwise transcripts are kept. `multica retention` shows what would go.
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=36_500))]
+    pub keep_transcripts: Option<u32>,
     /// Whom webhooks are delivered to: a name, `*.NAME`, a range of addresses such as `10.1.0.0/16` (private ones only
     /// so), or `public`; may be given more than once [env: MULTICA_WEBHOOK_TO]; otherwise every public address.
     #[arg(long, value_name = "WHOM")]
@@ -254,6 +263,10 @@ pub struct ServerArgs {
     /// [env: MULTICA_SEAL_TO]; otherwise nowhere.
     #[arg(long, value_name = "PLACE")]
     pub seal_to: Vec<String>,
+    /// Removes the transcript of a task that is over once its last message is older than so many days
+    /// [env: MULTICA_KEEP_TRANSCRIPTS]; otherwise transcripts are kept. `multica retention` shows what would go.
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=36_500))]
+    pub keep_transcripts: Option<u32>,
     /// Whom webhooks are delivered to: a name, `*.NAME`, a range of addresses such as `10.1.0.0/16` (private ones only
     /// so), or `public`; may be given more than once [env: MULTICA_WEBHOOK_TO]; otherwise every public address.
     #[arg(long, value_name = "WHOM")]

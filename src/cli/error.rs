@@ -128,6 +128,9 @@ pub enum CliError {
         /// The file.
         file: PathBuf,
     },
+    /// What can't be undone wasn't confirmed.
+    #[error("nothing was erased: it wasn't confirmed")]
+    NotConfirmed,
     /// A test that a webhook's receiver didn't take.
     #[error("{webhook} didn't take the test: {why}")]
     NotTaken {
@@ -290,6 +293,7 @@ impl CliError {
             Self::NoSeals { .. } => "no_seals",
             Self::ExportBroken { .. } => "export_broken",
             Self::NoExport { .. } => "no_export",
+            Self::NotConfirmed => "not_confirmed",
             Self::NotVerified { .. } => "not_verified",
             Self::NotTaken { .. } => "not_taken",
             Self::Unwell { .. } => "unwell",
@@ -372,6 +376,7 @@ impl CliError {
             Self::NoExport { .. } => {
                 "Name another file, or the format in which that one was written.".to_owned()
             }
+            Self::NotConfirmed => "See what would go with --dry-run; say --yes to do it.".to_owned(),
             Self::NotTaken { webhook, .. } => {
                 format!("Look at the receiver, or at the address: `multica webhook show {webhook}`.")
             }

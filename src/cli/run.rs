@@ -142,6 +142,8 @@ async fn dispatch(session: &Session, role: ClientRole) -> Result<(), CliError> {
         Verb::Config(verb) => verb::account::config(session, verb),
         Verb::Verify(args) => verb::verify::run(session, args).await,
         Verb::Seal(args) => verb::verify::seal(session, args).await,
+        Verb::Erase(verb) => verb::erase::run(session, verb).await,
+        Verb::Retention(args) => verb::retention::run(session, args).await,
         Verb::Replay(args) => verb::replay::file(session, &args),
         Verb::Projections(verb) => verb::projections::run(session, verb).await,
         Verb::Events(verb) => verb::events::run(session, verb),

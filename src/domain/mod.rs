@@ -24,6 +24,7 @@ pub mod schema_files;
 pub mod sentence;
 mod tagged;
 pub mod task;
+pub mod texts;
 pub mod upcast;
 pub mod webhook;
 pub mod what_if;

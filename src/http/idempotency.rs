@@ -94,14 +94,19 @@ impl Call {
         part: &str,
         decision: impl Decision,
     ) -> Result<Committed, ApiError> {
-        let call = Self {
+        self.part(part).submit(app, kind, &Value::Null, decision).await
+    }
+
+    /// One of several commands of the same request.
+    #[must_use]
+    pub fn part(&self, part: &str) -> Self {
+        Self {
             who: self.who.clone(),
             route: format!("{} {part}", self.route),
             key: self.key.clone(),
             occurred_at: self.occurred_at,
             correlation: self.correlation,
-        };
-        call.submit(app, kind, &Value::Null, decision).await
+        }
     }
 
     /// Whether the caller gave a key.

@@ -94,6 +94,8 @@ pub struct Parts {
     pub damaged_tasks: SetAside<TaskId>,
     /// What seals the log.
     pub seals: Arc<Seals>,
+    /// For how many days transcripts are kept; none: for ever.
+    pub keep_transcripts: Option<u32>,
     /// What delivers to webhooks.
     pub webhooks: Arc<Webhooks>,
     /// Fires when the server stops.

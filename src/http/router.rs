@@ -9,8 +9,8 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use super::error::ApiError;
 use super::routes::{
-    agents, audit, bundle, daemon, directories, issues, metrics, projections, projects, sign_in, stranded,
-    tasks, verify, webhook_deliveries, webhooks, what_if, workspaces,
+    agents, audit, bundle, daemon, directories, erasures, issues, metrics, projections, projects, retention,
+    sign_in, stranded, tasks, verify, webhook_deliveries, webhooks, what_if, workspaces,
 };
 use super::{App, as_of, feed, hosts, left_out, limits, pages, position, routes};
 use crate::kernel::limits::Millis;
@@ -50,6 +50,8 @@ fn bounded(routes: Router<App>, app: &App, limit: Millis) -> Router<App> {
 /// Routes that read the whole log: a long one takes minutes.
 fn slow() -> Router<App> {
     Router::new()
+        .route("/api/erasures", get(erasures::plan).post(erasures::erase))
+        .route("/api/retention", get(retention::show))
         .route("/api/seals", post(verify::record))
         .route("/api/verify", post(verify::verify))
         .route("/api/projections/{id}/rebuild", post(projections::rebuild))

@@ -1,7 +1,8 @@
 //! The end of the log as the readers of a workspace's feed see it: read and told once, however many follow.
 //!
 //! Invariants: what is kept is one unbroken stretch of the log; whoever asks for what lies before it reads
-//! the log; readers of a workspace see the same entries, so that one's are another's.
+//! the log; readers of a workspace see the same entries, so that one's are another's; no entry outlives the
+//! erasure of a text that it may quote.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,6 +16,9 @@ use crate::wire::feed::Entry;
 
 /// Entries kept for each workspace: a reader that is further behind reads the log.
 const KEPT: usize = 1_000;
+
+/// The event that takes texts away.
+const ERASED: &str = "operation.erased";
 
 /// The last entries of every workspace that somebody follows.
 #[derive(Debug, Default)]
@@ -75,6 +79,11 @@ impl Tail {
 
 impl Recent {
     fn add(&mut self, entries: Vec<Arc<Entry>>, at: i64) {
+        // What was told before an erasure may quote what it took.
+        if entries.iter().any(|entry| entry.event_type == ERASED) {
+            self.entries.clear();
+            self.from = self.to;
+        }
         self.entries.extend(entries);
         self.to = at;
         while self.entries.len() > KEPT {

@@ -134,6 +134,8 @@ pub struct Limits {
     pub damaged_retry_max: Millis,
     /// A server that can accept no connection tries again after this.
     pub accept_pause: Millis,
+    /// Between two searches for transcripts that are older than the installation keeps them.
+    pub retention_every: Millis,
     /// Any single database statement.
     pub statement_timeout: Millis,
     /// How long a command waits for a database that doesn't answer before it is told to come back (503).
@@ -301,6 +303,17 @@ pub struct Limits {
     pub audit_words_bytes: usize,
     /// Transcript messages in one answer.
     pub transcript_page: i64,
+    /// Transcripts that one step of a search for old ones takes: their names still fit an event.
+    pub retention_batch: i64,
+    /// Messages of a transcript that is gone that one statement deletes, and statements in one round of timed
+    /// duties.
+    pub purge_messages: i32,
+    /// See `purge_messages`.
+    pub purge_steps: u32,
+    /// Texts that one append erases, and their bytes: it holds the log's head while it does.
+    pub erased_texts: usize,
+    /// See `erased_texts`.
+    pub erased_bytes: u64,
     /// Entries on one page of the feed.
     pub page_entries: i64,
     /// Transcript messages on a task's page: the newest ones.
@@ -368,6 +381,7 @@ impl Default for Limits {
             damaged_retry_first: seconds(10),
             damaged_retry_max: minutes(60),
             accept_pause: seconds(1),
+            retention_every: minutes(60),
             statement_timeout: seconds(20),
             database_wait: seconds(5),
             database_connections: 16,
@@ -458,6 +472,11 @@ impl Default for Limits {
             audit_windows: 10,
             audit_words_bytes: 1_024,
             transcript_page: 10_000,
+            retention_batch: 200,
+            purge_messages: 5_000,
+            purge_steps: 5,
+            erased_texts: 500,
+            erased_bytes: 4 * 1_024 * 1_024,
             page_entries: 100,
             page_messages: 500,
             excerpt_lines: 5,

@@ -37,6 +37,9 @@ pub fn written(bytes: &[u8], most: usize) -> Result<&str, Unkept> {
     text.find('\0').map_or(Ok(text), |index| Err(Unkept::Nul { at: index + 1 }))
 }
 
+/// Stands where a text was that has been erased.
+pub const ERASED: &str = "[erased]";
+
 /// Removes NUL characters, which PostgreSQL can't hold.
 #[must_use]
 pub fn without_nul(text: &str) -> String {

@@ -23,6 +23,7 @@ use crate::kernel::ids::{
     AgentId, ContentId, DirectoryId, IssueId, ProjectId, RuntimeId, StreamId, TaskId, UserId, WebhookId,
     WorkspaceId,
 };
+use crate::kernel::text::ERASED;
 use crate::store::raw::{RawEvent, Reading};
 use crate::store::refused::Refused;
 use crate::store::{Store, read};
@@ -264,7 +265,8 @@ impl Called {
     /// An actor by its kind and what it is called; none for what isn't known.
     #[must_use]
     pub fn actor_called(&self, name: &str) -> Option<(ActorKind, String)> {
-        let same = |called: &String| called.to_lowercase() == name.to_lowercase();
+        // Whoever was erased is called like every other who was.
+        let same = |called: &String| called.to_lowercase() == name.to_lowercase() && called != ERASED;
         let member = self.members.iter().find(|(_, called)| same(called));
         let agent = self.agents.iter().find(|(_, called)| same(called));
         let daemon = self.daemons.iter().find(|(_, called)| same(called));

@@ -3,7 +3,7 @@
 //! Invariants: a range is dense or an error; it never ends before the head of its own snapshot while
 //! there is room in the answer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::future::join;
 use tokio_postgres::GenericClient;
@@ -13,7 +13,8 @@ use super::append::StoredResult;
 use super::raw::{RawEvent, Reading};
 use super::{Corruption, LOG, Store, StoreError};
 use crate::domain::{Envelope, StreamKey};
-use crate::kernel::ids::{CommandId, ContentId, CorrelationId};
+use crate::kernel::ids::{CommandId, ContentId, CorrelationId, WorkspaceId};
+use crate::kernel::text::ERASED;
 
 /// Texts by id, with what their digests need.
 pub(super) const READ_CONTENTS: &str = include_str!("sql/read_contents.sql");
@@ -286,7 +287,7 @@ pub async fn by_correlation(store: &Store, correlation: CorrelationId) -> Result
     rows.iter().map(|row| RawEvent::from_row(row)?.decode()).collect()
 }
 
-/// Texts by id; an erased or unknown one is missing in the answer.
+/// Texts by id: [`ERASED`] for one that was erased; an unknown one is missing in the answer.
 ///
 /// # Errors
 /// [`StoreError`].
@@ -297,13 +298,43 @@ pub async fn contents(store: &Store, ids: &[ContentId]) -> Result<BTreeMap<Conte
     let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
     let client = store.client().await?;
     let statement = client.prepare_cached(READ_CONTENTS).await?;
-    let rows = client.query(&statement, &[&LOG, &ids]).await?;
-    rows.iter()
-        .map(|row| {
-            let bytes: Vec<u8> = row.try_get("bytes")?;
-            Ok((ContentId(row.try_get("id")?), String::from_utf8_lossy(&bytes).into_owned()))
-        })
-        .collect()
+    let mut found = BTreeMap::new();
+    for row in client.query(&statement, &[&LOG, &ids]).await? {
+        let bytes: Vec<u8> = row.try_get("bytes")?;
+        found.insert(ContentId(row.try_get("id")?), String::from_utf8_lossy(&bytes).into_owned());
+    }
+    let missing: Vec<Uuid> = ids.into_iter().filter(|id| !found.contains_key(&ContentId(*id))).collect();
+    for id in erased_in(&**client, &missing).await? {
+        found.insert(ContentId(id), ERASED.to_owned());
+    }
+    Ok(found)
+}
+
+/// Which of these contents were erased.
+pub(super) async fn erased_in(
+    client: &impl GenericClient,
+    missing: &[Uuid],
+) -> Result<BTreeSet<Uuid>, StoreError> {
+    if missing.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let rows = client.query(include_str!("sql/read_erasures.sql"), &[&LOG, &missing]).await?;
+    rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
+}
+
+/// Which of these texts of a workspace are there.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn contents_there(
+    store: &Store,
+    workspace: WorkspaceId,
+    ids: &[ContentId],
+) -> Result<BTreeSet<ContentId>, StoreError> {
+    let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+    let client = store.client().await?;
+    let rows = client.query(include_str!("sql/contents_there.sql"), &[&LOG, &workspace.0, &ids]).await?;
+    rows.iter().map(|row| Ok(ContentId(row.try_get(0)?))).collect()
 }
 
 /// The last position that was recorded at or before a time; 0 when there is none.

@@ -1,10 +1,12 @@
 //! Transcripts of runs: messages by (task, generation, seq), written once.
 //!
 //! Invariants: a message that is there stays as it is, whatever is sent again; bodies keep their exact
-//! text, for the digest in the terminal event covers it.
+//! text, for the digest in the terminal event covers it; of a transcript that is gone nothing is read, and
+//! nothing is added to it.
 
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
+use tokio_postgres::Row;
 
 use super::{LOG, Store, StoreError};
 use crate::kernel::ids::{TaskId, WorkspaceId};
@@ -32,6 +34,30 @@ pub struct Size {
     pub bytes: u64,
     /// The highest number.
     pub last_seq: i32,
+}
+
+/// A transcript that there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kept {
+    /// Whose.
+    pub workspace: WorkspaceId,
+    /// The task.
+    pub task: TaskId,
+    /// The claim.
+    pub generation: u32,
+    /// Its messages.
+    pub messages: u64,
+}
+
+/// Why a transcript is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gone {
+    /// The event that says so.
+    pub position: i64,
+    /// For how many days it was kept; none when it was erased.
+    pub days: Option<u32>,
+    /// Since when.
+    pub at: Timestamp,
 }
 
 /// Adds messages and says how many were new.
@@ -133,4 +159,62 @@ pub async fn digest(
             count += 1;
         }
     }
+}
+
+/// Why a transcript is gone; none when it isn't, or there never was one.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn gone(store: &Store, task: TaskId, generation: u32) -> Result<Option<Gone>, StoreError> {
+    let client = store.client().await?;
+    let generation = generation.cast_signed();
+    let row =
+        client.query_opt(include_str!("sql/read_gone_transcript.sql"), &[&LOG, &task.0, &generation]).await?;
+    row.map(|row| {
+        Ok(Gone {
+            position: row.try_get("position")?,
+            days: row.try_get::<_, Option<i32>>("days")?.map(i32::cast_unsigned),
+            at: row.try_get("gone_at")?,
+        })
+    })
+    .transpose()
+}
+
+/// The transcripts that a task has, by claim.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn of_task(store: &Store, task: TaskId) -> Result<Vec<Kept>, StoreError> {
+    let client = store.client().await?;
+    let rows = client.query(include_str!("sql/transcripts_of_task.sql"), &[&LOG, &task.0]).await?;
+    rows.iter().map(kept).collect()
+}
+
+/// Up to `limit` transcripts whose last message is more than so many days old, oldest tasks first, behind one of
+/// them.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn older(
+    store: &Store,
+    days: u32,
+    behind: Option<Kept>,
+    limit: i64,
+) -> Result<Vec<Kept>, StoreError> {
+    let (task, generation) =
+        behind.map_or((uuid::Uuid::nil(), 0), |kept| (kept.task.0, kept.generation.cast_signed()));
+    let client = store.client().await?;
+    let days = i32::try_from(days).unwrap_or(i32::MAX);
+    let statement = client.prepare_cached(include_str!("sql/transcripts_older.sql")).await?;
+    let rows = client.query(&statement, &[&LOG, &days, &task, &generation, &limit]).await?;
+    rows.iter().map(kept).collect()
+}
+
+fn kept(row: &Row) -> Result<Kept, StoreError> {
+    Ok(Kept {
+        workspace: WorkspaceId(row.try_get("workspace_id")?),
+        task: TaskId(row.try_get("task_id")?),
+        generation: row.try_get::<_, i32>("generation")?.cast_unsigned(),
+        messages: row.try_get::<_, i64>("messages")?.cast_unsigned(),
+    })
 }

@@ -1,11 +1,11 @@
-//! Duties of the log that somebody must do now and then: partitions ahead, old results away.
+//! Duties of the log that somebody must do now and then: partitions ahead, old results and gone transcripts away.
 //!
 //! Not here: who does them and when (the holder of a lease, `app`).
 
 use std::time::Duration;
 
 use super::{LOG, Store, StoreError};
-use crate::kernel::ids::ContentId;
+use crate::kernel::ids::TaskId;
 
 /// Keeps two partitions ahead; returns how many were made.
 ///
@@ -26,12 +26,17 @@ pub async fn prune_commands(store: &Store, age: Duration) -> Result<i64, StoreEr
     Ok(client.query_one(include_str!("sql/prune_commands.sql"), &[&LOG, &millis]).await?.try_get(0)?)
 }
 
-/// Deletes texts for good; the events keep their length and digest. Returns how many there were.
+/// Deletes the messages of one transcript that is gone, up to the limit of one step; of that task where one is
+/// named. Tells whether there may be more.
 ///
 /// # Errors
 /// [`StoreError`].
-pub async fn erase_contents(store: &Store, ids: &[ContentId]) -> Result<i64, StoreError> {
-    let ids: Vec<uuid::Uuid> = ids.iter().map(|id| id.0).collect();
+pub async fn purge_transcripts(store: &Store, task: Option<TaskId>) -> Result<bool, StoreError> {
+    let task = task.map(|task| task.0);
+    let most = store.limits().purge_messages;
     let client = store.client().await?;
-    Ok(client.query_one(include_str!("sql/erase_contents.sql"), &[&LOG, &ids]).await?.try_get(0)?)
+    Ok(client
+        .query_one(include_str!("sql/purge_transcripts.sql"), &[&LOG, &task, &most])
+        .await?
+        .try_get(0)?)
 }

@@ -21,6 +21,14 @@ pub enum SystemError {
         /// Its name.
         name: &'static str,
     },
+    /// A number of days that is none.
+    #[error("{name} is a number of days from 1 on, not `{text}`")]
+    Days {
+        /// The variable's name.
+        name: &'static str,
+        /// What it holds.
+        text: String,
+    },
     /// `MULTICA_LIMITS` isn't JSON of limits.
     #[error("MULTICA_LIMITS cannot be read")]
     Limits(#[source] serde_json::Error),
@@ -90,6 +98,7 @@ impl SystemError {
     pub fn next_step(&self) -> String {
         match self {
             Self::Missing { name } => format!("Set {name} and start again."),
+            Self::Days { name, .. } => format!("Correct {name}, or unset it: transcripts are kept then."),
             Self::Limits(_) => "Correct MULTICA_LIMITS, or unset it.".to_owned(),
             Self::KeyFile { .. } | Self::KeyForm { .. } => {
                 "Bring the key file back from a backup: the log was begun with it.".to_owned()

@@ -5,6 +5,7 @@
 //!
 //! Not here: the machine half; the command line.
 
+mod choices;
 pub mod demo_place;
 mod error;
 pub mod file_error;
@@ -27,6 +28,8 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+pub use self::choices::Choices;
+use self::choices::{KEEP_TRANSCRIPTS, kept_days};
 use self::record::{record_passed_over, record_start, submit};
 use crate::app::policy::Policies;
 use crate::app::seals::Seals;
@@ -120,6 +123,8 @@ pub struct Setup {
     pub hosts: Vec<String>,
     /// Where it seals the log to by itself.
     pub seals: Vec<Place>,
+    /// For how many days it keeps transcripts; none: for ever.
+    pub keep_transcripts: Option<u32>,
     /// Whom it delivers webhooks to.
     pub webhooks_to: Allowed,
     /// Fires when it has to stop.
@@ -188,6 +193,7 @@ impl Server {
             hosts: Hosts::new(address, &setup.hosts),
             tail: http::tail::Tail::default(),
             seals,
+            keep_transcripts: setup.keep_transcripts,
             webhooks,
             shutdown: setup.shutdown,
         };
@@ -233,6 +239,7 @@ fn loops(app: &App) -> JoinSet<()> {
         registry: app.registry.clone(),
         world: app.world.clone(),
         limits: app.limits.clone(),
+        keep_transcripts: app.keep_transcripts,
     };
     loops.spawn(policies.run(app.world.uuid_v7(), app.shutdown.clone()));
     loops.spawn(app.seals.clone().run(app.world.uuid_v7(), app.shutdown.clone()));
@@ -361,8 +368,7 @@ pub async fn server(
     variable: impl Fn(&str) -> Option<String>,
     listen: SocketAddr,
     hosts: Vec<String>,
-    seal_to: &[String],
-    webhook_to: &[String],
+    choices: Choices,
 ) -> Result<(), SystemError> {
     let world: Arc<dyn World> = Arc::new(RealWorld);
     let needed = |name: &'static str| variable(name).ok_or(SystemError::Missing { name });
@@ -381,8 +387,9 @@ pub async fn server(
         key: instance_key(&key_file, false, world.as_ref())?,
         listener: bind(listen).await?,
         hosts,
-        seals: seal_places(seal_to, variable(SEAL_TO))?,
-        webhooks_to: webhooks_to(webhook_to, variable(WEBHOOK_TO))?,
+        seals: seal_places(&choices.seal_to, variable(SEAL_TO))?,
+        keep_transcripts: kept_days(choices.keep_transcripts, variable(KEEP_TRANSCRIPTS))?,
+        webhooks_to: webhooks_to(&choices.webhook_to, variable(WEBHOOK_TO))?,
         shutdown: shutdown.clone(),
         world,
     };
@@ -450,10 +457,8 @@ pub struct Start {
     pub token: Option<String>,
     /// The bounds in force.
     pub limits: Limits,
-    /// Where it seals the log to; nowhere named: a file beside the data directory.
-    pub seal_to: Vec<String>,
-    /// Whom it delivers webhooks to; nobody named: every public address.
-    pub webhook_to: Vec<String>,
+    /// What the operator chooses; no place for seals named: a file beside the data directory.
+    pub choices: Choices,
 }
 
 /// Starts the private database in the claimed data directory and a server on it. What can't be started leaves
@@ -462,9 +467,10 @@ pub struct Start {
 /// # Errors
 /// [`SystemError`].
 pub async fn up(start: Start, shutdown: CancellationToken) -> Result<Up, SystemError> {
-    let Start { claim, listener, person, token, limits, seal_to, webhook_to } = start;
-    let webhooks_to = webhooks_to(&webhook_to, std::env::var(WEBHOOK_TO).ok())?;
-    let mut seals = seal_places(&seal_to, std::env::var(SEAL_TO).ok())?;
+    let Start { claim, listener, person, token, limits, choices } = start;
+    let webhooks_to = webhooks_to(&choices.webhook_to, std::env::var(WEBHOOK_TO).ok())?;
+    let mut seals = seal_places(&choices.seal_to, std::env::var(SEAL_TO).ok())?;
+    let keep_transcripts = kept_days(choices.keep_transcripts, std::env::var(KEEP_TRANSCRIPTS).ok())?;
     if seals.is_empty() {
         // Beside the data directory: who restores that from a backup still has the newer seals.
         let mut name = claim.data_dir().as_os_str().to_owned();
@@ -489,6 +495,7 @@ pub async fn up(start: Start, shutdown: CancellationToken) -> Result<Up, SystemE
         listener,
         hosts: Vec::new(),
         seals,
+        keep_transcripts,
         webhooks_to,
         shutdown,
         world,

@@ -78,8 +78,11 @@ pub async fn run(common: &Common, args: &UpArgs, limits: Limits) -> Result<ExitC
         person,
         token,
         limits: limits.clone(),
-        seal_to: args.seal_to.clone(),
-        webhook_to: args.webhook_to.clone(),
+        choices: super::Choices {
+            seal_to: args.seal_to.clone(),
+            webhook_to: args.webhook_to.clone(),
+            keep_transcripts: args.keep_transcripts,
+        },
     };
     let up = super::up(start, stop_server.clone()).await;
     if signals.came().await {

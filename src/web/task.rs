@@ -39,7 +39,7 @@ pub fn page(frame: &Frame, task: &TaskPage) -> Markup {
         }
         section #transcript data-live {
             h2 { "Transcript" }
-            div.card.transcript { (transcript(&task.transcript, task.transcript_left_out)) }
+            div.card.transcript { (transcript(&task.transcript, task.transcript_left_out, task.transcript_gone.as_deref())) }
         }
     };
     whole(frame, "/tasks", &row.name, "live-page.js", &body)
@@ -66,10 +66,11 @@ fn explanation(status: &str, explanation: &Explanation) -> Markup {
     }
 }
 
-fn transcript(messages: &[MessageRow], left_out: u64) -> Markup {
+fn transcript(messages: &[MessageRow], left_out: u64, gone: Option<&str>) -> Markup {
     html! {
         @if left_out > 0 { p.muted { (left_out) " earlier messages aren't shown here; `multica task logs` has them." } }
-        @if messages.is_empty() { p.muted { "The agent hasn't said anything." } }
+        @if let Some(gone) = gone { p.muted { (gone) } }
+        @else if messages.is_empty() { p.muted { "The agent hasn't said anything." } }
         @for message in messages {
             article class=(class(message)) {
                 span.kind {

@@ -95,6 +95,8 @@ pub struct TaskPage {
     pub history: Vec<Entry>,
     /// Its transcript, oldest first.
     pub transcript: Vec<MessageRow>,
+    /// Why it is gone, where it is.
+    pub transcript_gone: Option<String>,
     /// Messages before the first one shown.
     pub transcript_left_out: u64,
     /// Whether it can be cancelled.

@@ -8,11 +8,13 @@
 
 mod accounts;
 mod agents;
+mod erasures;
 mod seals;
 mod webhooks;
 
 pub use accounts::{Member, Token};
 pub use agents::{Agent, Daemon, PlacedRuntime, Runtime};
+pub use erasures::{Erasure, ErasureRequest, GoneTranscript, Retention};
 pub use seals::{PutSeal, Seal, SealDone, SealRequest, VerifyLine, VerifyRequest};
 pub use webhooks::{Deliveries, Delivery, Progress, Replay, ReplayProgress, Test, Webhook};
 
@@ -101,6 +103,9 @@ pub struct Task {
     pub completed_at: Option<Timestamp>,
     /// When it came to be.
     pub created_at: Option<Timestamp>,
+    /// Why the transcript of its last claim is gone; told where a single task is asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transcript_gone: Option<GoneTranscript>,
     /// For public clients.
     #[serde(flatten)]
     pub more: Map<String, Value>,

@@ -1,4 +1,5 @@
-//! What the server does by itself: overdue receipts, free directories, silent daemons, expired tasks.
+//! What the server does by itself: overdue receipts, free directories, silent daemons, expired tasks, old
+//! transcripts.
 //!
 //! Invariants: one process does it, the holder of a lease; what is due is judged by the database's clock;
 //! a command's id derives from (policy, position, target), so that a repeat is the same command; every
@@ -7,6 +8,7 @@
 //! Not here: the decisions (`task_sweep`, `directory_promote`).
 
 mod presence;
+mod retention;
 mod timed;
 
 use std::sync::Arc;
@@ -42,6 +44,8 @@ pub struct Policies {
     pub world: Arc<dyn World>,
     /// The bounds in force.
     pub limits: Limits,
+    /// For how many days transcripts are kept; none: for ever.
+    pub keep_transcripts: Option<u32>,
     /// Duties about what can't be read in the log.
     pub set_aside: SetAside<String>,
 }
@@ -58,12 +62,13 @@ impl Policies {
     /// Does what is due, round after round, while this process holds the lease.
     pub async fn run(self, holder: Uuid, shutdown: CancellationToken) {
         let mut healthy_since = Instant::now();
+        let mut search = retention::Search::default();
         loop {
             tokio::select! {
                 () = shutdown.cancelled() => break,
                 () = tokio::time::sleep(self.limits.sweep.duration()) => {}
             }
-            match self.round(holder, healthy_since).await {
+            match self.round(holder, healthy_since, &mut search).await {
                 Ok(()) => {}
                 Err(error) => {
                     tracing::warn!(error = %Chain(&error), "a round of timed duties failed, trying again");
@@ -75,7 +80,12 @@ impl Policies {
         drop(lease::release(&self.store, LEASE, holder).await);
     }
 
-    async fn round(&self, holder: Uuid, healthy_since: Instant) -> Result<(), AppError> {
+    async fn round(
+        &self,
+        holder: Uuid,
+        healthy_since: Instant,
+        search: &mut retention::Search,
+    ) -> Result<(), AppError> {
         if !lease::acquire(&self.store, LEASE, holder, self.limits.lease.duration()).await? {
             return Ok(());
         }
@@ -85,7 +95,8 @@ impl Policies {
         if healthy_since.elapsed() >= self.limits.unreachable.duration() {
             self.silent_daemons().await?;
         }
-        Ok(())
+        self.old_transcripts(search).await?;
+        self.left_over().await
     }
 
     async fn submit(&self, duty: Duty, decision: impl Decision) -> Result<Option<Committed>, AppError> {

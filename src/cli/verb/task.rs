@@ -301,6 +301,12 @@ async fn logs(session: &Session, reference: &str, follow: bool) -> Result<(), Cl
             line(&written)?;
         }
         if over && messages.is_empty() {
+            if since == 0 && !session.out.is_json() {
+                let task: Task = api.get(&base).await?;
+                if let Some(gone) = task.transcript_gone {
+                    note(&format!("{} (event {}).", gone.sentence.trim_end_matches('.'), gone.position));
+                }
+            }
             return Ok(());
         }
         if !over && messages.is_empty() {

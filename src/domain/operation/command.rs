@@ -1,6 +1,8 @@
 //! What can be recorded of the installation.
 
-use super::event::{EventSkipped, ExportMade, ReadModelRebuilt, Sealed, Started, Verified};
+use super::event::{
+    Erased, EventSkipped, ExportMade, ReadModelRebuilt, Sealed, Started, TranscriptsRemoved, Verified,
+};
 
 /// A command on the installation's stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,4 +19,8 @@ pub enum OperationCommand {
     RecordSealed(Sealed),
     /// A part of the audit trail is to be given out.
     RecordExport(ExportMade),
+    /// Texts are to be erased.
+    Erase(Erased),
+    /// Old transcripts are to be removed.
+    RemoveTranscripts(TranscriptsRemoved),
 }

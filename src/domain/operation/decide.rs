@@ -28,6 +28,12 @@ pub fn decide(operation: Option<&Operation>, command: OperationCommand) -> Decis
         (Some(_), OperationCommand::RecordVerified(e)) => Ok(vec![OperationEvent::Verified(e)]),
         (Some(_), OperationCommand::RecordSealed(e)) => Ok(vec![OperationEvent::Sealed(e)]),
         (_, OperationCommand::RecordExport(e)) => Ok(vec![OperationEvent::ExportMade(e)]),
+        (_, OperationCommand::Erase(e)) if e.contents.is_empty() && e.transcripts.is_empty() => {
+            Ok(Vec::new())
+        }
+        (_, OperationCommand::Erase(e)) => Ok(vec![OperationEvent::Erased(e)]),
+        (_, OperationCommand::RemoveTranscripts(e)) if e.transcripts.is_empty() => Ok(Vec::new()),
+        (_, OperationCommand::RemoveTranscripts(e)) => Ok(vec![OperationEvent::TranscriptsRemoved(e)]),
     }
 }
 

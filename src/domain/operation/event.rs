@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::kernel::ids::{ContentId, TaskId, UserId};
+
 /// What happened to the installation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -21,6 +23,10 @@ pub enum OperationEvent {
     Sealed(Sealed),
     /// A part of the audit trail was given out.
     ExportMade(ExportMade),
+    /// Texts of a person or a task are gone for good; the same append took them away.
+    Erased(Erased),
+    /// Transcripts older than the installation keeps them are gone; the same append hid them.
+    TranscriptsRemoved(TranscriptsRemoved),
 }
 
 /// See [`OperationEvent::Started`].
@@ -115,4 +121,51 @@ pub struct ExportMade {
     pub filters: BTreeMap<String, String>,
     /// Whether only entries with certain words were wanted; which ones isn't kept.
     pub searched: bool,
+}
+
+/// See [`OperationEvent::Erased`]. What takes long is several such events of one intent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Erased {
+    /// Whose texts they were.
+    pub of: ErasedOf,
+    /// The texts, by id: their events keep length and digest.
+    pub contents: Vec<ContentId>,
+    /// How many there were of what: `issue title`.
+    pub kinds: BTreeMap<String, u64>,
+    /// Transcripts that went with them.
+    pub transcripts: Vec<GoneTranscript>,
+}
+
+/// Whose texts were erased.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "kind", content = "id", rename_all = "snake_case")]
+pub enum ErasedOf {
+    /// A person's.
+    Person(UserId),
+    /// A task's.
+    Task(TaskId),
+}
+
+/// A transcript that is gone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct GoneTranscript {
+    /// Whose.
+    pub task: TaskId,
+    /// Of which claim.
+    pub generation: u32,
+    /// How many messages it had.
+    pub messages: u64,
+}
+
+/// See [`OperationEvent::TranscriptsRemoved`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct TranscriptsRemoved {
+    /// For how many days the installation keeps them.
+    pub days: u32,
+    /// Those that went.
+    pub transcripts: Vec<GoneTranscript>,
 }

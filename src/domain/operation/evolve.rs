@@ -34,7 +34,13 @@ pub fn fold(events: &[Envelope]) -> Result<Option<Operation>, Impossible> {
 #[must_use]
 pub fn evolve(operation: Option<Operation>, event: &OperationEvent) -> Option<Operation> {
     let mut operation = match (operation, event) {
-        (None, OperationEvent::Started(_) | OperationEvent::ExportMade(_)) => Operation::default(),
+        (
+            None,
+            OperationEvent::Started(_)
+            | OperationEvent::ExportMade(_)
+            | OperationEvent::Erased(_)
+            | OperationEvent::TranscriptsRemoved(_),
+        ) => Operation::default(),
         (None, _) => return None,
         (Some(operation), _) => operation,
     };
@@ -57,6 +63,8 @@ pub fn evolve(operation: Option<Operation>, event: &OperationEvent) -> Option<Op
         }
         OperationEvent::Sealed(e) => operation.sealed_up_to = operation.sealed_up_to.max(e.up_to),
         OperationEvent::ExportMade(_) => operation.exports += 1,
+        OperationEvent::Erased(e) => operation.erased += e.contents.len() as u64,
+        OperationEvent::TranscriptsRemoved(e) => operation.transcripts_removed += e.transcripts.len() as u64,
     }
     Some(operation)
 }

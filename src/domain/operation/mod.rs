@@ -2,9 +2,9 @@
 //! seals, and beside it one for each workspace, of what its people took away.
 //!
 //! ```text
-//!          start               record rebuild   record skip    record verified, sealed   record export
-//! none     started             ✗ not found      ✗ not found    ✗ not found               recorded
-//! exists   started / ✗ key     recorded         recorded / –   recorded                  recorded
+//!          start               record rebuild   record skip    record verified, sealed   record export   erase, remove transcripts
+//! none     started             ✗ not found      ✗ not found    ✗ not found               recorded        recorded / –
+//! exists   started / ✗ key     recorded         recorded / –   recorded                  recorded        recorded / –
 //! ```
 //! (– nothing happened; ✗ refused.)
 //!

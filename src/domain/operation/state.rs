@@ -23,4 +23,8 @@ pub struct Operation {
     pub sealed_up_to: i64,
     /// How often a part of the audit trail was given out.
     pub exports: u64,
+    /// How many texts were erased.
+    pub erased: u64,
+    /// How many transcripts were removed because they were old.
+    pub transcripts_removed: u64,
 }

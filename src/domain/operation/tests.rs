@@ -6,7 +6,7 @@ use super::evolve::evolve;
 use super::*;
 use crate::domain::Refusal;
 use crate::domain::spec::{Given, Rules};
-use crate::kernel::ids::WorkspaceId;
+use crate::kernel::ids::{ContentId, TaskId, UserId, WorkspaceId};
 
 struct Installation;
 
@@ -52,6 +52,23 @@ fn export() -> ExportMade {
     }
 }
 
+fn gone() -> Vec<GoneTranscript> {
+    vec![GoneTranscript { task: TaskId(Uuid::from_u128(7)), generation: 2, messages: 40 }]
+}
+
+fn erased(contents: u128) -> Erased {
+    Erased {
+        of: ErasedOf::Person(UserId(Uuid::from_u128(5))),
+        contents: (0..contents).map(|n| ContentId(Uuid::from_u128(n))).collect(),
+        kinds: [("comment".to_owned(), 2)].into(),
+        transcripts: Vec::new(),
+    }
+}
+
+fn removed() -> TranscriptsRemoved {
+    TranscriptsRemoved { days: 90, transcripts: gone() }
+}
+
 /// One of each event.
 pub(crate) fn samples() -> Vec<OperationEvent> {
     vec![
@@ -66,6 +83,8 @@ pub(crate) fn samples() -> Vec<OperationEvent> {
         OperationEvent::Verified(verified()),
         OperationEvent::Sealed(sealed(12)),
         OperationEvent::ExportMade(export()),
+        OperationEvent::Erased(Erased { transcripts: gone(), ..erased(2) }),
+        OperationEvent::TranscriptsRemoved(removed()),
     ]
 }
 
@@ -120,6 +139,22 @@ fn an_export_is_recorded_each_time() {
     assert_eq!(state.exports, 2);
     // A workspace's own stream begins with the first.
     given([]).when(again()).then([OperationEvent::ExportMade(export())]);
+}
+
+#[test]
+fn what_takes_nothing_away_is_nothing_and_what_does_is_recorded() {
+    given(samples()).when(OperationCommand::Erase(erased(0))).then_nothing();
+    let nothing = TranscriptsRemoved { transcripts: Vec::new(), ..removed() };
+    given([]).when(OperationCommand::RemoveTranscripts(nothing)).then_nothing();
+    // A workspace's own stream may begin with either.
+    let state = given([]).when(OperationCommand::Erase(erased(3))).then([OperationEvent::Erased(erased(3))]);
+    assert_eq!((state.erased, state.starts), (3, 0));
+    let state = given([])
+        .when(OperationCommand::RemoveTranscripts(removed()))
+        .then([OperationEvent::TranscriptsRemoved(removed())]);
+    assert_eq!(state.transcripts_removed, 1);
+    let only = Erased { transcripts: gone(), ..erased(0) };
+    given([]).when(OperationCommand::Erase(only.clone())).then([OperationEvent::Erased(only)]);
 }
 
 #[test]

@@ -5,10 +5,10 @@ use uuid::Uuid;
 use super::{Writer, count, list};
 use crate::domain::daemon::{DaemonEvent, ProbeOutcome};
 use crate::domain::directory::DirectoryEvent;
-use crate::domain::operation::{OperationEvent, SealPlaceKind};
+use crate::domain::operation::{ErasedOf, OperationEvent, SealPlaceKind};
 use crate::kernel::ids::{DirectoryId, RuntimeId};
 
-pub(super) fn operation(actor: &str, event: &OperationEvent) -> String {
+pub(super) fn operation(w: &mut Writer<'_>, actor: &str, event: &OperationEvent) -> String {
     match event {
         OperationEvent::Started(e) => format!("a server of version {} started", e.version),
         OperationEvent::ReadModelRebuilt(e) => {
@@ -46,6 +46,23 @@ pub(super) fn operation(actor: &str, event: &OperationEvent) -> String {
             let narrowed = if by.is_empty() { String::new() } else { format!(", filtered by {}", list(&by)) };
             format!("{actor} exported the audit trail up to position {} as {}{narrowed}", e.up_to, e.format)
         }
+        OperationEvent::Erased(e) => {
+            let of = match e.of {
+                ErasedOf::Person(user) => w.member(user),
+                ErasedOf::Task(task) => w.task(task),
+            };
+            let texts = count(e.contents.len(), "text", "texts");
+            let transcripts = match e.transcripts.len() {
+                0 => String::new(),
+                n => format!(" and {}", count(n, "transcript", "transcripts")),
+            };
+            format!("{actor} erased {texts}{transcripts} of {of}")
+        }
+        OperationEvent::TranscriptsRemoved(e) => format!(
+            "{} older than {} were removed",
+            count(e.transcripts.len(), "transcript", "transcripts"),
+            count(usize::try_from(e.days).unwrap_or(usize::MAX), "day", "days")
+        ),
     }
 }
 

@@ -1,7 +1,7 @@
 //! One event as one readable sentence, with links to what it speaks of.
 //!
-//! Used by feed, history and audit. Names come from the reader's lookup, so that what was erased or may not
-//! be seen is simply not there.
+//! Used by feed, history and audit. Names come from the reader's lookup, so that what may not be seen is simply
+//! not there, and what was erased is said to be.
 //!
 //! Invariants: every event has a sentence; a sentence shows no path and no secret; what has no name is
 //! called by its kind and the last digits of its id.
@@ -14,6 +14,7 @@ use crate::domain::{Actor, ActorKind, ContentRef, Envelope, Event, Family, Refus
 use crate::kernel::ids::{
     AgentId, ContentId, DirectoryId, IssueId, ProjectId, RuntimeId, TaskId, UserId, WebhookId,
 };
+use crate::kernel::text::ERASED;
 
 mod machine;
 mod task;
@@ -26,7 +27,8 @@ mod tests;
 /// Texts of at most so many bytes are quoted in sentences: their names are looked up.
 pub const QUOTED_BYTES: u64 = 4_096;
 
-/// What people call things. Each answers none for what isn't known, erased or not to be seen.
+/// What people call things. Each answers none for what isn't known or not to be seen, [`ERASED`] for a text
+/// that was erased.
 pub trait Names {
     /// `GAME-12#3`.
     fn task(&self, id: TaskId) -> Option<String>;
@@ -114,7 +116,7 @@ pub fn render(envelope: &Envelope, names: &dyn Names) -> Sentence {
     let mut writer = Writer { names, links: Vec::new() };
     let actor = writer.actor(&envelope.actor);
     let text = match &envelope.event {
-        Event::Operation(event) => machine::operation(&actor, event),
+        Event::Operation(event) => machine::operation(&mut writer, &actor, event),
         Event::Workspace(event) => work::workspace(&mut writer, &actor, event),
         Event::Project(event) => work::project(&mut writer, &actor, ProjectId(envelope.stream.id), event),
         Event::Issue(event) => work::issue(&mut writer, &actor, IssueId(envelope.stream.id), event),
@@ -275,6 +277,7 @@ impl Writer<'_> {
     /// A short text in quotes; what was erased is said to be.
     fn quoted(&self, reference: &ContentRef) -> String {
         match self.names.content(reference.id) {
+            Some(text) if text == ERASED => "an erased text".to_owned(),
             Some(text) => format!("\u{201c}{}\u{201d}", first_line(&text)),
             None if reference.bytes > QUOTED_BYTES => "a text too long to stand here".to_owned(),
             None => "a text that isn't shown".to_owned(),

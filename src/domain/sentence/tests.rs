@@ -66,12 +66,42 @@ fn a_parked_task_names_holder_directory_and_place() {
 }
 
 #[test]
-fn what_was_erased_is_said_to_be_hidden() {
+fn what_isnt_shown_and_what_was_erased_are_said_to_be() {
     let created = samples().into_iter().find(|event| event.family() == Family::Issue).unwrap();
     assert!(sentence(created.clone(), &NoNames).text.ends_with("created GAME-12 a text that isn't shown"));
     assert!(
-        sentence(created, &People).text.ends_with("created GAME-12 \u{201c}Mend the door\u{2026}\u{201d}")
+        sentence(created.clone(), &People)
+            .text
+            .ends_with("created GAME-12 \u{201c}Mend the door\u{2026}\u{201d}")
     );
+    struct Gone;
+    impl Names for Gone {
+        fn task(&self, _: TaskId) -> Option<String> {
+            None
+        }
+        fn issue(&self, _: IssueId) -> Option<String> {
+            None
+        }
+        fn agent(&self, _: AgentId) -> Option<String> {
+            None
+        }
+        fn project(&self, _: ProjectId) -> Option<String> {
+            None
+        }
+        fn directory(&self, _: DirectoryId) -> Option<String> {
+            None
+        }
+        fn daemon(&self, _: &str) -> Option<String> {
+            None
+        }
+        fn member(&self, _: UserId) -> Option<String> {
+            None
+        }
+        fn content(&self, _: ContentId) -> Option<String> {
+            Some(crate::kernel::text::ERASED.to_owned())
+        }
+    }
+    assert!(sentence(created, &Gone).text.ends_with("created GAME-12 an erased text"));
 }
 
 #[test]

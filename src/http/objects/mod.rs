@@ -1,7 +1,7 @@
 //! Things as the API shows them, built from their streams: strongly consistent, no read model in between.
 //!
 //! Invariants: field names are those that public clients know; ours are added, none is renamed; times are
-//! RFC 3339; an erased text shows as empty.
+//! RFC 3339; an erased text shows as `[erased]`.
 
 pub mod issue;
 pub mod project;
@@ -35,7 +35,7 @@ impl Texts {
         Ok(Self(read::contents(&app.store, &ids).await?))
     }
 
-    /// The text; empty when it was erased.
+    /// The text; empty when it isn't there and was not erased.
     #[must_use]
     pub fn of(&self, reference: &ContentRef) -> &str {
         self.0.get(&reference.id).map_or("", String::as_str)

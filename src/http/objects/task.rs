@@ -226,6 +226,7 @@ fn task_value(workspace: WorkspaceId, task: &Loaded<Task>, texts: &Texts, waits:
         started_at: times.started,
         completed_at: times.completed,
         created_at: task.created_at(),
+        transcript_gone: None,
         more: for_public_clients(facts, retry_of),
     }
 }

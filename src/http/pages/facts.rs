@@ -91,6 +91,7 @@ pub fn task_page(
         detail: beyond(task.error, explanation.detail.as_deref()),
         history: serde_json::from_value(history["entries"].clone())?,
         transcript: messages.iter().map(message).collect(),
+        transcript_gone: task.transcript_gone.map(|gone| gone.sentence),
         transcript_left_out: left_out as u64,
         can_cancel,
         row,

@@ -198,7 +198,19 @@ pub async fn shown(app: &App, workspace: WorkspaceId, id: TaskId) -> Result<api:
 }
 
 async fn value(app: &App, workspace: WorkspaceId, loaded: Loaded<Task>) -> Result<api::Task, ApiError> {
-    task_values(app, workspace, &[loaded]).await?.pop().ok_or(ApiError::NotFound("task"))
+    let (id, generation) = (loaded.state.id, loaded.state.generation);
+    let value = task_values(app, workspace, &[loaded]).await?.pop().ok_or(ApiError::NotFound("task"))?;
+    let gone = transcript::gone(&app.store, id, generation).await?;
+    Ok(api::Task { transcript_gone: gone.map(told_gone), ..value })
+}
+
+fn told_gone(gone: transcript::Gone) -> api::GoneTranscript {
+    let sentence = match gone.days {
+        None => "The transcript was erased.".to_owned(),
+        Some(1) => "The transcript was removed after 1 day.".to_owned(),
+        Some(days) => format!("The transcript was removed after {days} days."),
+    };
+    api::GoneTranscript { position: gone.position, at: gone.at, days: gone.days, sentence }
 }
 
 /// `GET /api/tasks/{ref}`.

@@ -1,7 +1,7 @@
 //! Walks the log from its first position and says where it stops being what was written.
 //!
 //! Invariants: one snapshot; leaves and block hashes are computed again from the rows; a text that was
-//! erased is counted, not found fault with. A chain in the database stops only the careless, whose change
+//! erased, and the log says so, is counted, not found fault with. A chain in the database stops only the careless, whose change
 //! leaves the rest as it was; who computes all of it again is found by a seal that lies elsewhere.
 //!
 //! Not found, because nothing says what it was: a stored result's answer and its command's fingerprint.
@@ -98,6 +98,8 @@ pub async fn run_with(store: &Store, asked: Asked<'_>) -> Result<Report, StoreEr
         held: BTreeMap::new(),
         keys: BTreeMap::new(),
         sealed: Vec::new(),
+        erased: Vec::new(),
+        told_erased: BTreeSet::new(),
     };
     let report = walk.run().await?;
     tx.rollback().await?;
@@ -123,6 +125,10 @@ struct Walk<'a> {
     keys: BTreeMap<(Uuid, &'static str), Vec<String>>,
     /// What the log itself says was sealed.
     sealed: Vec<Sealed>,
+    /// Texts that lie with the erased ones: position and id.
+    erased: Vec<(i64, Uuid)>,
+    /// What the log itself says was erased.
+    told_erased: BTreeSet<Uuid>,
 }
 
 impl Walk<'_> {
@@ -161,6 +167,7 @@ impl Walk<'_> {
             self.find(Finding::Head { head: upto, last: at });
         }
         self.beyond(at).await?;
+        self.erasures();
         self.seals(at).await?;
         self.reservations().await?;
         self.streams().await?;
@@ -208,8 +215,14 @@ impl Walk<'_> {
         let Ok(envelope) = event.decode() else {
             return self.find(Finding::Unreadable { position: event.seq });
         };
-        if let Event::Operation(OperationEvent::Sealed(sealed)) = &envelope.event {
-            self.sealed.push(Sealed { position: sealed.up_to, block: sealed.block.clone() });
+        match &envelope.event {
+            Event::Operation(OperationEvent::Sealed(sealed)) => {
+                self.sealed.push(Sealed { position: sealed.up_to, block: sealed.block.clone() });
+            }
+            Event::Operation(OperationEvent::Erased(erased)) => {
+                self.told_erased.extend(erased.contents.iter().map(|id| id.0));
+            }
+            _ => {}
         }
         for change in changes(&envelope) {
             match change {
@@ -243,7 +256,7 @@ impl Walk<'_> {
             texts.found.insert(row.try_get("id")?, hex(&sha256_plain(&[salt, bytes].concat())));
         }
         let missing: Vec<Uuid> = ids.into_iter().filter(|id| !texts.found.contains_key(id)).collect();
-        texts.erased = self.erased(&missing).await?;
+        texts.erased = crate::store::read::erased_in(self.tx, &missing).await?;
         Ok(texts)
     }
 
@@ -252,7 +265,7 @@ impl Walk<'_> {
         for reference in references(event) {
             let content = reference.id;
             match texts.found.get(&content) {
-                None if texts.erased.contains(&content) => self.report.erased += 1,
+                None if texts.erased.contains(&content) => self.erased.push((position, content)),
                 None => self.find(Finding::ContentMissing { position, content }),
                 Some(sha256) if *sha256 == reference.sha256 => {}
                 Some(_) => self.find(Finding::Content { position, content }),
@@ -297,7 +310,7 @@ async fn read_page(tx: &Transaction<'_>, after: i64) -> Result<Page, StoreError>
     Ok(Page { blocks, events })
 }
 
-/// Digests of texts by their ids, and which were erased on purpose.
+/// Digests of texts by their ids, and which lie with the erased ones.
 #[derive(Default)]
 struct Texts {
     found: BTreeMap<Uuid, String>,

@@ -2,8 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use uuid::Uuid;
-
 use super::{Finding, Walk};
 use crate::kernel::digest::hex;
 use crate::store::read::blocks_in;
@@ -23,13 +21,15 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Which of these contents were erased on purpose.
-    pub(super) async fn erased(&self, missing: &[Uuid]) -> Result<BTreeSet<Uuid>, StoreError> {
-        if missing.is_empty() {
-            return Ok(BTreeSet::new());
+    /// Texts that lie with the erased ones were erased only if an event says so.
+    pub(super) fn erasures(&mut self) {
+        for (position, content) in std::mem::take(&mut self.erased) {
+            if self.told_erased.contains(&content) {
+                self.report.erased += 1;
+            } else {
+                self.find(Finding::ContentMissing { position, content });
+            }
         }
-        let rows = self.tx.query(include_str!("../sql/read_erasures.sql"), &[&LOG, &missing]).await?;
-        rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
     }
 
     /// Seals, those outside the database and those that the log itself tells of.

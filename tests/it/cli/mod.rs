@@ -40,6 +40,8 @@ fn help_names_every_verb() {
         "config",
         "verify",
         "seal",
+        "erase",
+        "retention",
         "webhook",
         "completions",
         "man",

@@ -45,7 +45,11 @@ async fn every_read_answers_as_of_a_moment_or_refuses_by_name_and_no_write_takes
     for route in routes() {
         let name = route.name();
         // What it needs to be asked at all.
-        let more = if route.pattern == "/api/what-if" { "&set=queued_ttl%3D1h" } else { "" };
+        let more = match route.pattern.as_str() {
+            "/api/what-if" => "&set=queued_ttl%3D1h",
+            "/api/erasures" => "&person=Ada",
+            _ => "",
+        };
         let answer = things.ask(Some(&served.token), &route, &format!("{more}&as_of={position}")).await;
         if route.method != "GET" {
             assert_eq!(answer.problem(400), "as_of_of_a_write", "{name}");

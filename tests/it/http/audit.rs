@@ -235,10 +235,8 @@ async fn words_are_looked_for_in_windows_and_it_is_said_how_far_back_was_looked(
     assert!(requests > 1, "ten entries a request find nothing at once");
     assert!(found["text"].as_str().unwrap().contains("Unicorn stables"), "{found:#}");
     // What is erased is found no more.
-    let text = found["position"].as_i64().unwrap();
-    let event = scene.served.get(&format!("/api/audit/{text}")).await.is(200);
-    let content = event["data"]["title"]["id"].as_str().unwrap().parse().unwrap();
-    multica::store::upkeep::erase_contents(&scene.served.app.store, &[ContentId(content)]).await.unwrap();
+    let ada = found["actor"]["id"].as_str().unwrap();
+    scene.served.post("/api/erasures", &json!({"person": ada})).await.is(200);
     let mut before = String::new();
     loop {
         let page = scene.served.get(&format!("/api/audit?q=unicorn{before}")).await.is(200);

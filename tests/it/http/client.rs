@@ -94,21 +94,28 @@ impl Served {
     pub async fn sealing(seals: Vec<Place>, limits: Limits) -> Self {
         let db = TestDb::new().await;
         let (app, owner) = (db.app.clone(), db.owner.clone());
-        Self::start(db, app, owner, limits, seals, loopback()).await
+        Self::start(db, app, owner, limits, seals, (loopback(), None)).await
     }
 
     /// One that delivers webhooks only where it is allowed.
     pub async fn delivering(to: Allowed, limits: Limits) -> Self {
         let db = TestDb::new().await;
         let (app, owner) = (db.app.clone(), db.owner.clone());
-        Self::start(db, app, owner, limits, Vec::new(), to).await
+        Self::start(db, app, owner, limits, Vec::new(), (to, None)).await
     }
 
     /// Another server on the same database.
     pub async fn beside(&self, to: Allowed, limits: Limits) -> Self {
         let (app, owner) = (self.db.app.clone(), self.db.owner.clone());
         let db = TestDb { app: app.clone(), owner: owner.clone() };
-        Self::start(db, app, owner, limits, Vec::new(), to).await
+        Self::start(db, app, owner, limits, Vec::new(), (to, None)).await
+    }
+
+    /// One that removes transcripts after so many days.
+    pub async fn keeping(days: u32, limits: Limits) -> Self {
+        let db = TestDb::new().await;
+        let (app, owner) = (db.app.clone(), db.owner.clone());
+        Self::start(db, app, owner, limits, Vec::new(), (loopback(), Some(days))).await
     }
 
     pub async fn on(
@@ -117,7 +124,7 @@ impl Served {
         owner: multica::store::Address,
         limits: Limits,
     ) -> Self {
-        Self::start(db, app, owner, limits, Vec::new(), loopback()).await
+        Self::start(db, app, owner, limits, Vec::new(), (loopback(), None)).await
     }
 
     async fn start(
@@ -126,7 +133,7 @@ impl Served {
         owner: multica::store::Address,
         limits: Limits,
         seals: Vec<Place>,
-        webhooks_to: Allowed,
+        (webhooks_to, keep_transcripts): (Allowed, Option<u32>),
     ) -> Self {
         let shutdown = CancellationToken::new();
         let setup = Setup {
@@ -138,6 +145,7 @@ impl Served {
             listener: multica::system::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap(),
             hosts: Vec::new(),
             seals,
+            keep_transcripts,
             webhooks_to,
             shutdown: shutdown.clone(),
             world: Arc::new(RealWorld),

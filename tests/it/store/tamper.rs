@@ -11,7 +11,7 @@ use tokio_postgres::Client;
 use uuid::Uuid;
 
 use crate::support::Rig;
-use crate::support::toy::{Create, command, create};
+use crate::support::toy::{Create, command, create, erase};
 
 /// A change, and what is found: codes with positions, among others.
 type Damage = (&'static str, &'static str, &'static [(&'static str, Option<i64>)]);
@@ -139,6 +139,12 @@ const DAMAGE: &[Damage] = &[
     (
         "text removed that nobody erased",
         "delete from es.contents where id = (select stream_id from es.events where seq = 2)",
+        &[("content_missing", Some(2))],
+    ),
+    (
+        "text removed and called erased, which no event says",
+        "insert into es.erasures select 1, stream_id, now() from es.events where seq = 2;
+         delete from es.contents where id = (select stream_id from es.events where seq = 2)",
         &[("content_missing", Some(2))],
     ),
     (
@@ -328,11 +334,11 @@ async fn a_changed_text_is_named_and_an_erased_one_is_counted() {
         let title = "written by a person".to_owned();
         rig.writer.submit(command(Create { project, title })).await.unwrap();
     }
-    let erase = "select es.erase_contents(1, array[$1]::uuid[])";
-    rig.db.app_client().await.query(erase, &[&erased]).await.unwrap();
-    let texts = [kept, erased].map(ContentId);
+    rig.writer.submit(erase(vec![ContentId(erased)])).await.unwrap();
+    let texts = [kept, erased, Uuid::now_v7()].map(ContentId);
     let found = read::contents(&rig.store, &texts).await.unwrap();
-    assert_eq!(found.into_iter().collect::<Vec<_>>(), [(ContentId(kept), "written by a person".to_owned())]);
+    let as_told = [(ContentId(kept), "written by a person"), (ContentId(erased), "[erased]")];
+    assert_eq!(found, as_told.map(|(id, text)| (id, text.to_owned())).into());
     let report = verify::run(&rig.store).await.unwrap();
     assert_eq!((report.erased, report.findings), (1, Vec::new()));
     rig.finish().await;

@@ -1,11 +1,15 @@
 //! Read models and decisions that are no more than the tests need.
 
+use std::collections::BTreeMap;
+
 use multica::app::decision::{Decided, Decision, Halt, NewEvent, Submission, View};
+use multica::app::operation_write::OperationWrite;
+use multica::domain::operation::{Erased, ErasedOf, OperationCommand};
 use multica::domain::project::event::{Created, Deleted, ProjectEvent, Updated};
 use multica::domain::{Actor, ActorKind, Envelope, Event, Family, NewContent, Refusal, StreamKey, Via};
 use multica::fold::history::History;
 use multica::fold::{FoldError, Mode, ReadModel, Rows};
-use multica::kernel::ids::{CommandId, ContentId, CorrelationId, EventId, WorkspaceId};
+use multica::kernel::ids::{CommandId, ContentId, CorrelationId, EventId, UserId, WorkspaceId};
 use multica::readmodel::{Registry, Sql, history};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -206,6 +210,13 @@ pub const WORKSPACE: WorkspaceId = WorkspaceId(Uuid::from_u128(0xabc));
 
 pub fn actor() -> Actor {
     Actor { kind: ActorKind::Member, id: "somebody".to_owned(), via: Via::Api }
+}
+
+/// Erases texts of the toys' workspace.
+pub fn erase(contents: Vec<ContentId>) -> Submission {
+    let of = ErasedOf::Person(UserId(Uuid::now_v7()));
+    let erased = Erased { of, contents, kinds: BTreeMap::new(), transcripts: Vec::new() };
+    command(OperationWrite { workspace: WORKSPACE, command: OperationCommand::Erase(erased) })
 }
 
 /// A command with an id of its own.
