@@ -41,6 +41,9 @@ begin
     select new.log_id, (t.one ->> 'task')::uuid, (t.one ->> 'generation')::integer, new.seq,
         (new.data ->> 'days')::integer, new.recorded_at
     from json_array_elements(coalesce(new.data -> 'transcripts', '[]')) t(one)
+    where exists (
+        select from es.streams s
+        where s.log_id = new.log_id and s.stream_id = (t.one ->> 'task')::uuid and s.workspace_id = new.workspace_id)
     on conflict (log_id, task_id, generation) do update
     set position = excluded.position, days = excluded.days, gone_at = excluded.gone_at
     where g.days is not null and excluded.days is null;
@@ -53,40 +56,42 @@ for each row when (new.event_type in ('operation.erased', 'operation.transcripts
 execute function es.take_away();
 
 -- Deletes up to p_limit messages of one transcript that is gone; of that task when one is named. Tells whether
--- there may be more.
-create function es.purge_transcripts(p_log integer, p_task uuid, p_limit integer) returns boolean
+-- there may be more. A statement that was adding messages when the transcript went may still commit them: it is
+-- looked at again until p_settled milliseconds after, longer than any statement lasts.
+create function es.purge_transcripts(p_log integer, p_task uuid, p_limit integer, p_settled bigint) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 as $$
 declare
     one record;
-    gone integer;
 begin
     select g.task_id, g.generation into one
     from es.gone_transcripts g
-    where g.log_id = p_log and g.left_over and (p_task is null or g.task_id = p_task)
+    where g.log_id = p_log and g.left_over and (p_task is null or g.task_id = p_task) and exists (
+        select from es.transcripts t
+        where t.log_id = p_log and t.task_id = g.task_id and t.generation = g.generation)
     order by g.task_id, g.generation
-    limit 1
-    for update;
-    if not found then
-        return false;
+    limit 1;
+    if found then
+        delete from es.transcripts t
+        where t.log_id = p_log and t.task_id = one.task_id and t.generation = one.generation and t.seq in (
+            select s.seq from es.transcripts s
+            where s.log_id = p_log and s.task_id = one.task_id and s.generation = one.generation
+            order by s.seq
+            limit p_limit);
+        return true;
     end if;
-    delete from es.transcripts t
-    where t.log_id = p_log and t.task_id = one.task_id and t.generation = one.generation and t.seq in (
-        select s.seq from es.transcripts s
-        where s.log_id = p_log and s.task_id = one.task_id and s.generation = one.generation
-        order by s.seq
-        limit p_limit);
-    get diagnostics gone = row_count;
-    if gone < p_limit then
-        update es.gone_transcripts g set left_over = false
-        where g.log_id = p_log and g.task_id = one.task_id and g.generation = one.generation;
-    end if;
-    return true;
+    update es.gone_transcripts g set left_over = false
+    where g.log_id = p_log and g.left_over and (p_task is null or g.task_id = p_task)
+        and g.gone_at < es.now() - make_interval(secs => p_settled / 1000.0)
+        and not exists (
+            select from es.transcripts t
+            where t.log_id = p_log and t.task_id = g.task_id and t.generation = g.generation);
+    return false;
 end
 $$;
 
 -- There is no way to take a text away without an event.
 drop function es.erase_contents(integer, uuid[]);
 
-revoke execute on function es.take_away(), es.purge_transcripts(integer, uuid, integer) from public;
-grant execute on function es.purge_transcripts(integer, uuid, integer) to multica_app;
+revoke execute on function es.take_away(), es.purge_transcripts(integer, uuid, integer, bigint) from public;
+grant execute on function es.purge_transcripts(integer, uuid, integer, bigint) to multica_app;

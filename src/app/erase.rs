@@ -15,11 +15,11 @@ use super::decision::{Decided, Decision, Halt, NewEvent, View};
 use super::draft::Draft;
 use super::load;
 use crate::domain::operation::{
-    Erased, ErasedOf, GoneTranscript, OperationCommand, TranscriptsRemoved, decide, evolve,
+    Erased, ErasedOf, GoneTranscript, OperationCommand, OperationEvent, TranscriptsRemoved, decide, evolve,
 };
 use crate::domain::task::Phase;
 use crate::domain::texts::Whose;
-use crate::domain::{Envelope, Refusal, texts};
+use crate::domain::{Envelope, Event, Refusal, texts};
 use crate::kernel::ids::{ContentId, TaskId, WorkspaceId};
 
 /// A text that is to be erased.
@@ -31,6 +31,8 @@ pub struct Doomed {
     pub id: ContentId,
     /// Its length.
     pub bytes: u64,
+    /// The event that refers to it.
+    pub position: i64,
 }
 
 /// The texts of an event that are that person's or that task's.
@@ -43,6 +45,7 @@ pub fn doomed(envelope: &Envelope, of: ErasedOf) -> impl Iterator<Item = Doomed>
         kind: text.kind,
         id: text.reference.id,
         bytes: text.reference.bytes,
+        position: envelope.position.unwrap_or_default(),
     })
 }
 
@@ -93,6 +96,39 @@ impl Plan {
         self.texts.drain(..part.texts.len());
         self.transcripts.clear();
     }
+
+    /// Leaves what was written after a position: a repeat takes no more than what was asked for then.
+    pub fn written_before(&mut self, position: i64) {
+        self.texts.retain(|text| text.position < position);
+    }
+
+    /// Without what events tell was erased already: two at once, and each text goes once.
+    fn still_there(&self, told: &[Envelope]) -> Self {
+        let (mut texts, mut transcripts) = (BTreeSet::new(), BTreeSet::new());
+        for envelope in told {
+            if let Event::Operation(OperationEvent::Erased(erased)) = &envelope.event {
+                texts.extend(erased.contents.iter().copied());
+                transcripts.extend(erased.transcripts.iter().map(|gone| (gone.task, gone.generation)));
+            }
+        }
+        let there = |gone: &&GoneTranscript| !transcripts.contains(&(gone.task, gone.generation));
+        Self {
+            texts: self.texts.iter().filter(|text| !texts.contains(&text.id)).copied().collect(),
+            transcripts: self.transcripts.iter().filter(there).cloned().collect(),
+        }
+    }
+
+    /// Transcripts in which something was said.
+    #[must_use]
+    pub fn spoken(&self) -> u64 {
+        self.transcripts.iter().filter(|gone| gone.messages > 0).count() as u64
+    }
+
+    /// The messages of its transcripts.
+    #[must_use]
+    pub fn messages(&self) -> u64 {
+        self.transcripts.iter().map(|gone| gone.messages).sum()
+    }
 }
 
 /// Erases one part.
@@ -116,17 +152,16 @@ impl Decision for Erase {
                 }
             }
         }
-        let part = &self.part;
+        let part = self.part.still_there(view.stream(evolve::stream(self.workspace))?);
         let erased = Erased {
             of: self.of,
             contents: part.texts.iter().map(|text| text.id).collect(),
             kinds: part.kinds(),
             transcripts: part.transcripts.clone(),
         };
-        let messages: u64 = part.transcripts.iter().map(|gone| gone.messages).sum();
         let result = json!({
-            "kinds": erased.kinds, "texts": part.texts.len(), "transcripts": part.transcripts.len(),
-            "messages": messages,
+            "kinds": erased.kinds, "texts": part.texts.len(), "transcripts": part.spoken(),
+            "messages": part.messages(),
         });
         written(view, self.workspace, OperationCommand::Erase(erased), result)
     }
@@ -188,6 +223,7 @@ fn written(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::spec;
     use uuid::Uuid;
 
     fn plan(sizes: &[u64]) -> Plan {
@@ -195,6 +231,7 @@ mod tests {
             kind: "comment",
             id: ContentId(Uuid::from_u128(n)),
             bytes: *bytes,
+            position: i64::try_from(n).unwrap(),
         };
         Plan { texts: (1..).zip(sizes).map(text).collect(), transcripts: Vec::new() }
     }
@@ -226,5 +263,25 @@ mod tests {
             once.add(text, &mut known);
         }
         assert_eq!((once.texts.len(), once.kinds()), (1, [("comment".to_owned(), 1)].into()));
+    }
+
+    #[test]
+    fn what_was_written_later_or_is_gone_already_is_not_taken_again() {
+        let gone =
+            |task, messages| GoneTranscript { task: TaskId(Uuid::from_u128(task)), generation: 1, messages };
+        let mut asked = Plan { transcripts: vec![gone(1, 3), gone(2, 0)], ..plan(&[1, 1, 1]) };
+        asked.written_before(3);
+        assert_eq!(asked.texts.len(), 2);
+        assert_eq!((asked.spoken(), asked.messages()), (1, 3), "in one nothing was said");
+        let erased = Erased {
+            of: ErasedOf::Task(TaskId(Uuid::from_u128(1))),
+            contents: vec![ContentId(Uuid::from_u128(1))],
+            kinds: BTreeMap::new(),
+            transcripts: vec![gone(1, 3)],
+        };
+        let stream = evolve::stream(WorkspaceId(Uuid::from_u128(5)));
+        let told = spec::envelope(9, stream, 1, Event::Operation(OperationEvent::Erased(erased)));
+        let left = asked.still_there(&[told]);
+        assert_eq!((left.texts, left.transcripts), (vec![asked.texts[1]], vec![gone(2, 0)]));
     }
 }

@@ -1,7 +1,7 @@
 //! Which texts an event refers to, what they are and whose: what an erasure takes away is decided here.
 //!
-//! Invariants: every text of every event that this build knows is named; one that nobody is named for belongs to the workspace and
-//! is taken by no erasure.
+//! Invariants: every text of every event that this build knows is named; one that nobody is named for belongs to
+//! the workspace and is taken by no erasure.
 //!
 //! Not here: where texts lie (`store`), who may have them erased (`http`).
 
@@ -157,8 +157,10 @@ mod tests {
         let whose = |event_type: &str, by: ActorKind| {
             let event = samples().into_iter().find(|event| codec::event_type(event).unwrap() == event_type);
             let mut event = event.unwrap();
-            if let Event::Task(TaskEvent::Failed(failed)) = &mut event {
-                failed.detail = Some(spec::content(3));
+            match &mut event {
+                Event::Task(TaskEvent::Failed(failed)) => failed.detail = Some(spec::content(3)),
+                Event::Task(TaskEvent::LateReportRecorded(late)) => late.detail = Some(spec::content(3)),
+                _ => {}
             }
             let mut envelope = spec::envelope(1, StreamKey::new(event.family(), id(7)), 1, event);
             envelope.actor = Actor { kind: by, id: id(9).to_string(), via: Via::Api };

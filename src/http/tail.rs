@@ -58,17 +58,20 @@ impl Tail {
             let start = after.min(head);
             *recent = Some(Recent { from: start, to: start, entries: VecDeque::new() });
         }
-        let Some(known) = recent.as_mut().filter(|known| after >= known.from) else {
-            drop(recent);
-            let (entries, at) = read(app, workspace, after).await?;
-            return Ok(Part { entries, at });
-        };
-        if known.to < head {
-            let (entries, at) = read(app, workspace, known.to).await?;
-            known.add(entries, at);
+        if let Some(known) = recent.as_mut().filter(|known| after >= known.from) {
+            if known.to < head {
+                let (entries, at) = read(app, workspace, known.to).await?;
+                known.add(entries, at);
+            }
+            // Unless what lay before had to be forgotten just now.
+            if after >= known.from {
+                let entries = known.entries.iter().filter(|entry| entry.position > after).cloned().collect();
+                return Ok(Part { entries, at: known.to.max(after) });
+            }
         }
-        let entries = known.entries.iter().filter(|entry| entry.position > after).cloned().collect();
-        Ok(Part { entries, at: known.to.max(after) })
+        drop(recent);
+        let (entries, at) = read(app, workspace, after).await?;
+        Ok(Part { entries, at })
     }
 
     fn of(&self, workspace: WorkspaceId) -> Arc<tokio::sync::Mutex<Option<Recent>>> {

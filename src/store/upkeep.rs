@@ -33,10 +33,16 @@ pub async fn prune_commands(store: &Store, age: Duration) -> Result<i64, StoreEr
 /// [`StoreError`].
 pub async fn purge_transcripts(store: &Store, task: Option<TaskId>) -> Result<bool, StoreError> {
     let task = task.map(|task| task.0);
-    let most = store.limits().purge_messages;
+    let limits = store.limits();
+    // What waits for a connection, or on the wire, isn't a statement yet.
+    let settled = limits.statement_timeout.duration().saturating_mul(2);
+    let settled = i64::try_from(settled.as_millis()).unwrap_or(i64::MAX);
     let client = store.client().await?;
     Ok(client
-        .query_one(include_str!("sql/purge_transcripts.sql"), &[&LOG, &task, &most])
+        .query_one(
+            include_str!("sql/purge_transcripts.sql"),
+            &[&LOG, &task, &limits.purge_messages, &settled],
+        )
         .await?
         .try_get(0)?)
 }

@@ -17,6 +17,7 @@ use crate::app::decision::Committed;
 use crate::app::erase::{Erase, Plan, doomed};
 use crate::domain::issue;
 use crate::domain::operation::{ErasedOf, GoneTranscript};
+use crate::domain::task::Task;
 use crate::domain::workspace::Role;
 use crate::domain::{Envelope, Event, Family, StreamKey};
 use crate::http::App;
@@ -26,8 +27,8 @@ use crate::http::error::ApiError;
 use crate::http::idempotency::{Call, at};
 use crate::http::left_out;
 use crate::http::objects::task::task;
-use crate::http::objects::{Texts, ids};
-use crate::kernel::ids::{ContentId, TaskId, UserId, WorkspaceId};
+use crate::http::objects::{Loaded, Texts, ids};
+use crate::kernel::ids::{ContentId, UserId, WorkspaceId};
 use crate::readmodel::access;
 use crate::store::raw::Reading;
 use crate::store::{read, transcript, upkeep};
@@ -48,8 +49,8 @@ pub async fn plan(
     Ok(Json(Erasure {
         kinds: plan.kinds(),
         texts: plan.texts.len() as u64,
-        transcripts: plan.transcripts.len() as u64,
-        messages: plan.transcripts.iter().map(|gone| gone.messages).sum(),
+        transcripts: plan.spoken(),
+        messages: plan.messages(),
         ..nothing(of, label)
     }))
 }
@@ -78,13 +79,17 @@ pub async fn erase(
         let erase = Erase { workspace, of, part: part.clone() };
         let done = call.part(&n.to_string()).submit(&app, "operation.erase", &json!(of), erase).await?;
         position = position.max(Some(done.position));
-        if done.events == 0 {
+        if done.events > 0 {
+            count(&mut taken, &done)?;
+        } else if part == Plan::default() {
             break;
         }
-        count(&mut taken, &done)?;
         // What a repeat finds done took nothing of what is left now.
         if !done.repeated {
             left.without(&part);
+        }
+        if n == 0 && done.events > 0 {
+            left.written_before(done.position);
         }
         if left == Plan::default() && !call.has_key() {
             break;
@@ -201,10 +206,10 @@ async fn planned(app: &App, workspace: WorkspaceId, of: ErasedOf) -> Result<Plan
         ErasedOf::Task(id) => {
             let loaded = task(app, workspace, id).await?;
             let issue = issue::evolve::stream(loaded.state.facts.issue);
+            plan.transcripts = transcripts(app, &loaded).await?;
             take(&mut plan, &mut known, of, workspace, loaded.events.into_iter().map(Reading::from));
             let told = read::stream_readings(&app.store, issue).await?;
             take(&mut plan, &mut known, of, workspace, told);
-            plan.transcripts = transcripts(app, id).await?;
         }
     }
     let all: Vec<ContentId> = plan.texts.iter().map(|text| text.id).collect();
@@ -243,12 +248,15 @@ fn take(
     }
 }
 
-async fn transcripts(app: &App, task: TaskId) -> Result<Vec<GoneTranscript>, ApiError> {
-    let kept = transcript::of_task(&app.store, task).await?;
-    let gone = |kept: transcript::Kept| GoneTranscript {
-        task,
-        generation: kept.generation,
-        messages: kept.messages,
-    };
-    Ok(kept.into_iter().map(gone).collect())
+/// Those that there are; and the last one though nothing was said in it, for its daemon may still send what was.
+async fn transcripts(app: &App, task: &Loaded<Task>) -> Result<Vec<GoneTranscript>, ApiError> {
+    let (id, last) = (task.state.id, task.state.generation);
+    let kept = transcript::of_task(&app.store, id).await?;
+    let one = |generation, messages| GoneTranscript { task: id, generation, messages };
+    let mut all: Vec<_> = kept.iter().map(|kept| one(kept.generation, kept.messages)).collect();
+    let silent = last > 0 && kept.iter().all(|kept| kept.generation != last);
+    if silent && transcript::gone(&app.store, id, last).await?.is_none() {
+        all.push(one(last, 0));
+    }
+    Ok(all)
 }

@@ -154,7 +154,8 @@ async fn submit(
             call.submit(app, "task.enter_directory", raw, decision).await
         }
         body => {
-            let (text, last_word) = texts(app, &body);
+            let (text, last_word) =
+                if is_erased(app, loaded).await? { (None, None) } else { texts(app, &body) };
             let decision = TaskReport {
                 workspace,
                 task: id,
@@ -169,6 +170,16 @@ async fn submit(
             call.submit(app, "task.report", raw, decision).await
         }
     }
+}
+
+/// Whether what the run said was erased: what it says late isn't kept either.
+async fn is_erased(app: &App, loaded: &Loaded<Task>) -> Result<bool, ApiError> {
+    let state = &loaded.state;
+    if !matches!(state.phase, Phase::Ended { .. }) {
+        return Ok(false);
+    }
+    let gone = transcript::gone(&app.store, state.id, state.generation).await?;
+    Ok(gone.is_some_and(|gone| gone.days.is_none()))
 }
 
 /// The long text of an ending, and the comment that it may become.

@@ -77,6 +77,14 @@ pub enum Finding {
         /// The content.
         content: Uuid,
     },
+    /// A text is there that was erased.
+    #[error("content {content}, erased by the event at position {position}, is there again")]
+    ContentBack {
+        /// The position of the event that erased it.
+        position: i64,
+        /// The content.
+        content: Uuid,
+    },
     /// An event can't be read.
     #[error("event at position {position} cannot be read")]
     Unreadable {
@@ -143,6 +151,7 @@ impl Finding {
             Self::Head { .. } => "head_differs",
             Self::Content { .. } => "content_changed",
             Self::ContentMissing { .. } => "content_missing",
+            Self::ContentBack { .. } => "content_back",
             Self::Unreadable { .. } => "event_unreadable",
             Self::Reservation { .. } => "reservation_differs",
             Self::Stream { .. } => "stream_differs",
@@ -163,6 +172,7 @@ impl Finding {
             | Self::Version { position, .. }
             | Self::Content { position, .. }
             | Self::ContentMissing { position, .. }
+            | Self::ContentBack { position, .. }
             | Self::Unreadable { position }
             | Self::Stream { position, .. }
             | Self::Command { position, .. }
@@ -186,6 +196,9 @@ impl Finding {
             Self::Hole { .. } | Self::NoBlock { .. } | Self::Head { .. } | Self::CutOff { .. } => LOST,
             Self::Content { .. } | Self::ContentMissing { .. } => {
                 "Take the text from a backup of before: the event's digest says whether it is the one."
+            }
+            Self::ContentBack { .. } => {
+                "A backup of texts was put back: delete it from es.contents as the owner, and in that backup too."
             }
             Self::Unreadable { .. } => {
                 "Start the newest build; where that can't read it either, take the event from a backup."

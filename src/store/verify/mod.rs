@@ -1,8 +1,9 @@
 //! Walks the log from its first position and says where it stops being what was written.
 //!
 //! Invariants: one snapshot; leaves and block hashes are computed again from the rows; a text that was
-//! erased, and the log says so, is counted, not found fault with. A chain in the database stops only the careless, whose change
-//! leaves the rest as it was; who computes all of it again is found by a seal that lies elsewhere.
+//! erased, and the log says so, is counted, not found fault with, unless it is there again. A chain in the
+//! database stops only the careless, whose change leaves the rest as it was; who computes all of it again is
+//! found by a seal that lies elsewhere.
 //!
 //! Not found, because nothing says what it was: a stored result's answer and its command's fingerprint.
 //! Not here: read models against the log (`readmodel::verify`), where seals are kept (`seal`).
@@ -99,7 +100,7 @@ pub async fn run_with(store: &Store, asked: Asked<'_>) -> Result<Report, StoreEr
         keys: BTreeMap::new(),
         sealed: Vec::new(),
         erased: Vec::new(),
-        told_erased: BTreeSet::new(),
+        told_erased: BTreeMap::new(),
     };
     let report = walk.run().await?;
     tx.rollback().await?;
@@ -127,8 +128,8 @@ struct Walk<'a> {
     sealed: Vec<Sealed>,
     /// Texts that lie with the erased ones: position and id.
     erased: Vec<(i64, Uuid)>,
-    /// What the log itself says was erased.
-    told_erased: BTreeSet<Uuid>,
+    /// What the log itself says was erased, and at which position.
+    told_erased: BTreeMap<Uuid, i64>,
 }
 
 impl Walk<'_> {
@@ -167,7 +168,7 @@ impl Walk<'_> {
             self.find(Finding::Head { head: upto, last: at });
         }
         self.beyond(at).await?;
-        self.erasures();
+        self.erasures().await?;
         self.seals(at).await?;
         self.reservations().await?;
         self.streams().await?;
@@ -220,7 +221,7 @@ impl Walk<'_> {
                 self.sealed.push(Sealed { position: sealed.up_to, block: sealed.block.clone() });
             }
             Event::Operation(OperationEvent::Erased(erased)) => {
-                self.told_erased.extend(erased.contents.iter().map(|id| id.0));
+                self.told_erased.extend(erased.contents.iter().map(|id| (id.0, event.seq)));
             }
             _ => {}
         }

@@ -2,14 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use uuid::Uuid;
+
 use super::{Finding, Walk};
 use crate::kernel::digest::hex;
-use crate::store::read::blocks_in;
+use crate::store::read::{READ_CONTENTS, blocks_in};
 use crate::store::reservations::with_prefix_in;
 use crate::store::{LOG, StoreError};
 
 /// Most rows of one table that are named: a table that was emptied is one fault, not a million.
 const MOST: i64 = 1_000;
+
+/// Ids in one question.
+const SOME: usize = 5_000;
 
 impl Walk<'_> {
     /// Events that no block covers, after the end of the last one.
@@ -21,15 +26,27 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Texts that lie with the erased ones were erased only if an event says so.
-    pub(super) fn erasures(&mut self) {
+    /// Texts that lie with the erased ones were erased only if an event says so; and what an event says was erased
+    /// isn't there.
+    pub(super) async fn erasures(&mut self) -> Result<(), StoreError> {
         for (position, content) in std::mem::take(&mut self.erased) {
-            if self.told_erased.contains(&content) {
+            if self.told_erased.contains_key(&content) {
                 self.report.erased += 1;
             } else {
                 self.find(Finding::ContentMissing { position, content });
             }
         }
+        let told = std::mem::take(&mut self.told_erased);
+        let ids: Vec<Uuid> = told.keys().copied().collect();
+        for some in ids.chunks(SOME) {
+            for row in self.tx.query(READ_CONTENTS, &[&LOG, &some]).await? {
+                let content = row.try_get("id")?;
+                if let Some(position) = told.get(&content).copied() {
+                    self.find(Finding::ContentBack { position, content });
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Seals, those outside the database and those that the log itself tells of.

@@ -7,6 +7,7 @@ use multica::kernel::ids::TaskId;
 use multica::kernel::limits::Limits;
 use multica::readmodel::{self, Registry};
 use multica::store::{transcript, upkeep, verify};
+use multica::webhook::address::Allowed;
 use serde_json::{Value, json};
 
 use super::client::{Answer, Scene, Served, limits};
@@ -50,6 +51,27 @@ async fn head(served: &Served) -> i64 {
     multica::store::read::head(&served.app.store).await.unwrap()
 }
 
+/// The tables in which one of the words stands, whatever their columns.
+async fn tables_that_tell(served: &Served, words: &[&str]) -> Vec<String> {
+    let owner = served.db.superuser().await;
+    let pattern = words.join("|");
+    let sql = "select c.oid::regclass::text from pg_class c
+               where c.relnamespace in ('es'::regnamespace, 'rm'::regnamespace) and c.relkind = 'r'";
+    let mut found = Vec::new();
+    for row in owner.query(sql, &[]).await.unwrap() {
+        let table: String = row.get(0);
+        let text = match table.as_str() {
+            "es.contents" => "convert_from(t.bytes, 'UTF8')",
+            _ => "t::text",
+        };
+        let sql = format!("select exists (select from {table} t where {text} ~ $1)");
+        if owner.query_one(&sql, &[&pattern]).await.unwrap().get(0) {
+            found.push(table);
+        }
+    }
+    found
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_persons_texts_go_from_every_door_and_all_else_stays() {
     let (scene, token, bob) = written().await;
@@ -75,6 +97,7 @@ async fn a_persons_texts_go_from_every_door_and_all_else_stays() {
     for word in WORDS {
         assert!(told.contains(word), "{word} is nowhere to begin with");
     }
+    assert_eq!(tables_that_tell(served, &WORDS).await, ["es.contents"]);
 
     // Whoever follows the feed shares entries that were told before.
     let followed = async || {
@@ -95,6 +118,7 @@ async fn a_persons_texts_go_from_every_door_and_all_else_stays() {
     let done = done.is(200);
     assert_eq!((&done["kinds"], &done["texts"]), (&kinds, &json!(5)), "{done:#}");
     assert!(!done.to_string().contains("Bob"), "{done}");
+    assert_eq!(tables_that_tell(served, &WORDS).await, [""; 0]);
     let feed = followed().await;
     assert!(feed.contains("an erased text") && !WORDS.iter().any(|word| feed.contains(word)), "{feed}");
     let mut said = String::new();
@@ -127,8 +151,10 @@ async fn a_persons_texts_go_from_every_door_and_all_else_stays() {
 
     let report = verify::run(&served.app.store).await.unwrap();
     assert_eq!((report.erased, report.findings), (5, Vec::new()));
-    // Bob is a member still and may go on.
+    // Bob is a member still and may go on; a repeat takes nothing that was written since.
     as_bob(&scene, &token, "POST", "/api/issues", json!({"title": "Later"})).await.is(201);
+    assert_eq!(erase(served, "e1", json!({"person": bob})).await.is(200), done);
+    assert_eq!(served.get("/api/issues/LOCA-2").await.is(200)["title"], "Later");
     scene.finish().await;
 }
 
@@ -211,9 +237,57 @@ async fn what_a_run_said_goes_with_its_transcript_and_nothing_comes_after() {
     let late = json!({"generation": 1, "messages": [{"seq": 11, "type": "text", "content": "narwhal"}]});
     let answer = served.post(&format!("/api/daemon/tasks/{task}/messages"), &late).await.is(200);
     assert_eq!((answer["stored"].as_u64(), rows_of(served, &task).await), (Some(0), 0));
+    let late = json!({"error": "the narwhal bit", "failure_reason": "agent_error.unknown"});
+    scene.report(&task, 1, 6, "fail", late).await.is(200);
+    let history = served.get(&format!("/api/tasks/{task}/history")).await.is(200).to_string();
+    assert!(history.contains("task.late_report_recorded") && !history.contains("narwhal"), "{history}");
     assert_eq!(rows_of(served, &other).await, 2, "another task's transcript is none of it");
     assert_eq!(erase(served, "t", json!({"task": "LOCA-1#1"})).await.is(200), done);
     scene.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_silent_run_sends_after_it_was_erased_is_not_kept() {
+    let scene = Scene::new().await;
+    let (task, generation) = scene.running("Lost").await;
+    let served = &scene.served;
+    served.post(&format!("/api/tasks/{task}/cancel"), &json!({})).await.is(200);
+    let done = erase(served, "t", json!({"task": task})).await.is(200);
+    assert_eq!((&done["transcripts"], &done["messages"]), (&json!(0), &json!(0)));
+    assert!(done["position"].is_i64(), "{done}");
+    let late =
+        json!({"generation": generation, "messages": [{"seq": 1, "type": "text", "content": "narwhal"}]});
+    let answer = served.post(&format!("/api/daemon/tasks/{task}/messages"), &late).await.is(200);
+    assert_eq!(answer["stored"], 0);
+    let late = json!({"error": "a narwhal bit", "failure_reason": "agent_error.unknown"});
+    scene.report(&task, generation, 5, "fail", late).await.is(200);
+    assert_eq!(tables_that_tell(served, &["narwhal"]).await, [""; 0]);
+    scene.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_servers_that_erase_the_same_at_once_take_each_text_once() {
+    let small = Limits { erased_texts: 2, ..limits() };
+    let scene = Scene::on(Served::with(small.clone()).await).await;
+    let token = colleague(&scene.served, "Bob", Role::Member).await;
+    for n in 0..5 {
+        as_bob(&scene, &token, "POST", "/api/issues", json!({"title": format!("Walrus {n}")})).await.is(201);
+    }
+    let served = &scene.served;
+    let bob = served.send(&token, "GET", "/api/me", None, &[]).await.is(200)["id"].clone();
+    let other = served.beside(Allowed::default(), small).await;
+    let body = json!({"person": bob});
+    let at = async |server: &Served, key: &str| {
+        server.send(&served.token, "POST", "/api/erasures", Some(&body), &keyed(key)).await
+    };
+    let (one, two) = tokio::join!(at(served, "a"), at(&other, "b"));
+    let texts = [one.is(200), two.is(200)].iter().map(|done| done["texts"].as_u64().unwrap()).sum::<u64>();
+    assert_eq!(texts, 6, "five titles and a name");
+    let report = verify::run(&served.app.store).await.unwrap();
+    assert_eq!((report.erased, report.findings), (6, Vec::new()));
+    scene.served.shutdown.cancel();
+    scene.served.serving.await.unwrap().unwrap();
+    other.finish().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

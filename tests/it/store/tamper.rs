@@ -341,6 +341,15 @@ async fn a_changed_text_is_named_and_an_erased_one_is_counted() {
     assert_eq!(found, as_told.map(|(id, text)| (id, text.to_owned())).into());
     let report = verify::run(&rig.store).await.unwrap();
     assert_eq!((report.erased, report.findings), (1, Vec::new()));
+    // A backup of the texts is put back.
+    let again =
+        "insert into es.contents select log_id, $1, workspace_id, salt, bytes from es.contents where id = $2";
+    let owner = rig.db.superuser().await;
+    owner.execute(again, &[&erased, &kept]).await.unwrap();
+    let report = verify::run(&rig.store).await.unwrap();
+    let found: Vec<_> = report.findings.iter().map(|found| (found.code(), found.position())).collect();
+    assert!(found.contains(&("content_back", Some(4))), "{:?}", report.findings);
+    owner.execute("delete from es.contents where id = $1", &[&erased]).await.unwrap();
     rig.finish().await;
     let superuser = rig.db.superuser().await;
     superuser.execute("update es.contents set bytes = 'forged' where id = $1", &[&changed]).await.unwrap();
