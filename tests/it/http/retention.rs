@@ -109,6 +109,8 @@ async fn old_transcripts_of_what_is_over_go_in_steps_each_an_event() {
         }
     }
     assert!(over.iter().all(|task| gone.contains(task)), "{gone:?}");
+    // What was being added when they went has come by then.
+    aged(served, 32).await;
     eventually(WAIT, async || {
         let sql = "select count(*) from es.gone_transcripts where left_over";
         served.db.superuser().await.query_one(sql, &[]).await.unwrap().get::<_, i64>(0) == 0
