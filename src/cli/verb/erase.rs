@@ -18,7 +18,7 @@ pub enum EraseVerb {
     ///
     /// What belongs to the workspace stays: projects, agents' instructions, what agents answered. The events stay
     /// too, with length and digest of each text. A token's name and a machine's name aren't erased, nor what left the
-    /// server before: backups, exports, delivered webhooks, folders of runs on their machines.
+    /// server before: backups, exports, folders of runs on their machines.
     Person {
         /// The member: name, address or id.
         member: String,
@@ -30,7 +30,7 @@ pub enum EraseVerb {
     ///
     /// What it was asked to do stands in its issue and stays. The events stay too, with length and digest of each
     /// text. What its machine keeps (branches, env roots) isn't touched, nor what left the server before:
-    /// backups, exports, delivered webhooks. What the machine sends late isn't kept.
+    /// backups, exports. What the machine sends late isn't kept.
     Task {
         /// The task: KEY-n#run, the id or a part of it.
         task: String,

@@ -248,14 +248,16 @@ fn take(
     }
 }
 
-/// Those that there are; and the last one though nothing was said in it, for its daemon may still send what was.
+/// Those that there are; and the last one even if nothing is in it, unless it was erased before: its daemon may
+/// still send what was said.
 async fn transcripts(app: &App, task: &Loaded<Task>) -> Result<Vec<GoneTranscript>, ApiError> {
     let (id, last) = (task.state.id, task.state.generation);
     let kept = transcript::of_task(&app.store, id).await?;
     let one = |generation, messages| GoneTranscript { task: id, generation, messages };
     let mut all: Vec<_> = kept.iter().map(|kept| one(kept.generation, kept.messages)).collect();
     let silent = last > 0 && kept.iter().all(|kept| kept.generation != last);
-    if silent && transcript::gone(&app.store, id, last).await?.is_none() {
+    // One that was removed for its age is erased now: nothing of it comes back in a late report either.
+    if silent && transcript::gone(&app.store, id, last).await?.is_none_or(|gone| gone.days.is_some()) {
         all.push(one(last, 0));
     }
     Ok(all)

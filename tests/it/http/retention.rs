@@ -116,6 +116,13 @@ async fn old_transcripts_of_what_is_over_go_in_steps_each_an_event() {
         served.db.superuser().await.query_one(sql, &[]).await.unwrap().get::<_, i64>(0) == 0
     })
     .await;
+    // Who erases it later has the stronger word.
+    let erased = served.post("/api/erasures", &json!({"task": over[0]})).await.is(200);
+    assert_eq!((&erased["transcripts"], &erased["texts"]), (&json!(0), &json!(2)), "{erased:#}");
+    let shown = served.get(&format!("/api/tasks/{}", over[0])).await.is(200);
+    assert_eq!(shown["transcript_gone"]["sentence"], "The transcript was erased.");
+    let again = served.get(&format!("/api/erasures?task={}", over[0])).await.is(200);
+    assert_eq!((&again["transcripts"], &again["texts"]), (&json!(0), &json!(0)), "{again:#}");
     assert_eq!(messages(served, &running).await, 2, "what runs keeps its transcript");
     assert_eq!(verify::run(&served.app.store).await.unwrap().findings, []);
     scene.finish().await;
