@@ -27,6 +27,7 @@ pub fn all() -> Vec<Box<dyn ReadModel>> {
         Box::new(webhooks::Webhooks),
         Box::new(History::new("access_history", Box::new(access::Access))),
         Box::new(History::new("agent_roster_history", Box::new(agent_roster::AgentRoster))),
+        Box::new(History::new("daemon_orders_history", Box::new(daemon_orders::DaemonOrders))),
         Box::new(History::new("directory_queue_history", Box::new(directory_queue::DirectoryQueue))),
         Box::new(History::new("issue_board_history", Box::new(issue_board::IssueBoard))),
         Box::new(History::new("project_resources_history", Box::new(project_resources::ProjectResources))),
