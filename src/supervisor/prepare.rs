@@ -161,7 +161,7 @@ async fn make_ready(run: &mut Run) -> Result<Prepared, RunError> {
     let json = serde_json::to_vec(&manifest)
         .map_err(|error| RunError::system("write the manifest")(error.into()))?;
     write_atomic(&run.manifest_path(), &json, 0o600).map_err(RunError::system("write the manifest"))?;
-    failpoint::hit("manifest");
+    failpoint::passes("manifest").map_err(RunError::system("write the manifest"))?;
     run.manifest = Some(manifest.clone());
     run.write(Entry::PreparePlan { steps: steps(&manifest) }, true)?;
     failpoint::hit("prepare-plan");

@@ -266,6 +266,22 @@ async fn a_work_directory_that_is_not_the_conversation_s_is_left_alone() {
     assert_eq!(picture(&first.env_root().join("workdir")), before);
 }
 
+/// S070: in somebody's directory a run works there, whatever the conversation's last run had of its own.
+#[tokio::test]
+async fn a_run_in_place_goes_on_in_no_other_directory_and_has_an_env_root_of_its_own() {
+    let first = managed("echo one > file");
+    first.run().await;
+    let before = picture(&first.env_root().join("workdir"));
+    let mut second = follow_up(&first, "pwd; ls");
+    let directory = second.directory.clone();
+    second.attach(&directory);
+    second.run().await;
+    assert_eq!(second.output().trim(), directory.display().to_string());
+    assert_ne!(second.env_root(), first.env_root());
+    assert!(second.env_root().join(".task_owner").is_file() && !second.env_root().join("workdir").exists());
+    assert_eq!(picture(&first.env_root().join("workdir")), before);
+}
+
 /// S069: of two that would go on in one work directory one does, the other begins afresh.
 #[tokio::test]
 async fn of_two_follow_ups_at_once_one_goes_on_and_the_other_begins_afresh() {
