@@ -395,6 +395,12 @@ impl Machine {
         std::fs::read_dir(tasks).map(|all| all.flatten().map(|e| e.path()).collect()).unwrap_or_default()
     }
 
+    /// What the running daemon says of itself to its own account's programs.
+    pub fn local_state(&self) -> Value {
+        let text = std::fs::read(self.home.path().join(".multica/daemon/daemon.json")).expect("it runs");
+        serde_json::from_slice(&text).expect("json")
+    }
+
     /// As `kill -9` does.
     pub async fn kill(&mut self) {
         let mut child = self.child.take().expect("running");

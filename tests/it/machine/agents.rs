@@ -155,7 +155,8 @@ async fn an_agent_that_says_nothing_for_too_long_is_stopped_by_name() {
 #[tokio::test]
 async fn a_tool_that_works_silently_is_waited_for_longer_and_not_for_ever() {
     let call = r#"{"type":"assistant","message":{"id":"m1","content":[{"type":"tool_use","id":"t1","name":"Bash","input":{}}]}}"#;
-    let answer = r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"ok"}]}}"#;
+    let answer =
+        r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"ok"}]}}"#;
     let done = r#"{"type":"result","subtype":"success","is_error":false,"result":"done"}"#;
     let playing = |seconds: &str| {
         let world = World::new("");
@@ -164,7 +165,8 @@ async fn a_tool_that_works_silently_is_waited_for_longer_and_not_for_ever() {
             "#!/bin/sh\ncat > /dev/null\necho '{call}'\nsleep {seconds}\necho '{answer}'\necho '{done}'\n"
         );
         std::fs::write(&program, script).expect("write");
-        std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("chmod");
+        std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+            .expect("chmod");
         let mut world = world.provider("claude", &program.display().to_string());
         world.charge.limits.idle_watchdog = Millis(100);
         world.charge.limits.tool_watchdog = Millis(3_000);

@@ -15,8 +15,7 @@ use super::world::{Daemon, World, is_free, picture};
 fn world_of(provider: &str, script: &str, done: &str) -> World {
     let world = World::new("");
     let program = world.root.path().join(provider);
-    let script =
-        format!("#!/bin/sh\ncat > \"$MULTICA_TASK_CONFIG_ROOT/prompt\"\n{script}\necho '{done}'\n");
+    let script = format!("#!/bin/sh\ncat > \"$MULTICA_TASK_CONFIG_ROOT/prompt\"\n{script}\necho '{done}'\n");
     fs::write(&program, script).expect("write");
     fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("chmod");
     let mut world = world.provider(provider, &program.display().to_string());
@@ -131,7 +130,8 @@ async fn every_byte_of_a_person_s_files_is_as_it_was() {
     world.charge.assignment.project_resources =
         vec![AssignedResource { id, resource_type, resource_ref, label: None }];
     lived_in(&world);
-    let index = || fs::metadata(world.directory.join(".git/index")).expect("an index").modified().expect("a time");
+    let index =
+        || fs::metadata(world.directory.join(".git/index")).expect("an index").modified().expect("a time");
     let (before, indexed) = (picture(&world.directory), index());
     completes(&world).await;
     assert_eq!(picture(&world.directory), before);

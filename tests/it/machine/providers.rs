@@ -90,6 +90,35 @@ sleep 600"#;
     assert_eq!((used.model.as_str(), used.input_tokens, used.output_tokens), ("opus", 7, 3));
 }
 
+/// S294: a program that ends well without a word has done its work; one that says anything but that it is done
+/// hasn't, however it ends, and the next run can go on with its session in the same place.
+#[tokio::test]
+async fn an_end_without_words_is_a_good_one_and_a_status_that_nobody_knows_is_none() {
+    let world = World::new("cat > /dev/null");
+    world.run().await;
+    assert_eq!(world.output(), "");
+    let said = |result: &str| {
+        let world = World::new("");
+        let script = format!(
+            "cat > /dev/null\necho '{{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"s-1\"}}'\necho '{result}'"
+        );
+        let claude = program(&world, "claude", &script);
+        world.provider("claude", &claude)
+    };
+    let world = said(r#"{"type":"result","subtype":"success","is_error":false,"result":""}"#);
+    world.run().await;
+    assert_eq!(world.output(), "");
+    for status in ["blocked", "something_new"] {
+        let world =
+            said(&format!(r#"{{"type":"result","subtype":"{status}","is_error":false,"result":"x"}}"#));
+        world.run().await;
+        let ReportBody::Fail { failure_reason, ending, .. } = world.terminal() else { panic!("{status}") };
+        assert_eq!(failure_reason, "agent_error.unknown", "{status}");
+        assert_eq!(ending.session_id.as_deref(), Some("s-1"), "{status}");
+        assert_eq!(ending.work_dir, Some(world.directory.display().to_string()), "{status}");
+    }
+}
+
 /// S300: however the two outputs mix, and over every flush, each message has a number of its own.
 #[tokio::test]
 async fn no_two_messages_of_a_run_share_a_number() {
