@@ -1,6 +1,6 @@
 //! Agents that behave badly.
 
-use multica::kernel::limits::Millis;
+use multica::kernel::limits::{Limits, Millis};
 use multica::wire::daemon::ReportBody;
 
 use super::world::{Daemon, World, is_free, picture};
@@ -158,6 +158,8 @@ async fn a_tool_that_works_silently_is_waited_for_longer_and_not_for_ever() {
     let answer =
         r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"ok"}]}}"#;
     let done = r#"{"type":"result","subtype":"success","is_error":false,"result":"done"}"#;
+    let (idle, tool) = (Limits::default().idle_watchdog, Limits::default().tool_watchdog);
+    assert_eq!((idle, tool), (Millis(30 * 60_000), Millis(120 * 60_000)));
     let playing = |seconds: &str| {
         let world = World::new("");
         let program = world.root.path().join("claude");
