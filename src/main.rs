@@ -24,8 +24,8 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     };
     match first.as_deref().and_then(std::ffi::OsStr::to_str) {
-        Some("__supervise") => {
-            let recover = arguments.next().is_some_and(|argument| argument == "--recover");
+        Some(supervisor::remote::SUPERVISE) => {
+            let recover = arguments.next().is_some_and(|argument| argument == supervisor::remote::RECOVER);
             return runtime.block_on(supervisor::main(recover));
         }
         Some("__try-lock") => return execenv::lock_probe::main(),

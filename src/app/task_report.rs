@@ -9,7 +9,7 @@ use super::decision::{Decided, Decision, Halt, View};
 use super::directory_promote::{promote, promote_first};
 use super::draft::Draft;
 use super::task_outcome::{Failure, LastWord, complete, fail, free_directory};
-use crate::domain::directory::{DirectoryCommand, LockBlocked};
+use crate::domain::directory::{DirectoryCommand, LockBlocked, LockingRun};
 use crate::domain::task::{
     Ending, Finalized, ParkedBecause, Phase, Prepared, ProcessExited, ProcessStarted, Sidecars, TaskCommand,
 };
@@ -121,8 +121,13 @@ impl TaskReport {
             LockReport::Taken {} => {
                 draft.tell_directory(directory, DirectoryCommand::Lock { task: self.task })?;
             }
-            LockReport::Blocked { pid, program } => {
-                let blocked = LockBlocked { task: self.task, pid: *pid, program: program.clone() };
+            LockReport::Blocked { pid, program, task: by } => {
+                let run = match by {
+                    Some(by) if draft.task(*by)?.is_some() => Some(LockingRun::Task { task: *by }),
+                    Some(_) => Some(LockingRun::Elsewhere {}),
+                    None => None,
+                };
+                let blocked = LockBlocked { task: self.task, pid: *pid, program: program.clone(), run };
                 draft.tell_directory(directory, DirectoryCommand::Block(blocked))?;
                 let label = draft.directory(directory)?.map(|d| d.place.label.clone()).unwrap_or_default();
                 let park = TaskCommand::Park {

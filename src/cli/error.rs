@@ -104,6 +104,14 @@ pub enum CliError {
         /// What became of it.
         status: String,
     },
+    /// It is over, and its machine is told already to stop what is left of it.
+    #[error("{task} is {status}, and its machine is told to stop what is left of it; it hasn't answered yet")]
+    Stopping {
+        /// The task's name.
+        task: String,
+        /// What became of it.
+        status: String,
+    },
     /// Seals can't be kept or read there.
     #[error(transparent)]
     Seals(#[from] SealError),
@@ -286,6 +294,7 @@ impl CliError {
             Self::Bundle(_) => "bundle",
             Self::Output(_) => "output",
             Self::Over { .. } => "task_over",
+            Self::Stopping { .. } => "task_stopping",
             Self::Seals(_) => "seals",
             Self::NoSeals { .. } => "no_seals",
             Self::ExportBroken { .. } => "export_broken",
@@ -358,6 +367,7 @@ impl CliError {
             ),
             Self::Daemon(error) => error.next_step(),
             Self::Output(_) => "Check where standard output goes.".to_owned(),
+            Self::Stopping { task, .. } => format!("See what it waits for: `multica task explain {task}`."),
             Self::Over { task, .. } => format!("See what it did: `multica task show {task}`."),
             Self::Seals(error) => error.next_step(),
             Self::NoSeals { place } => {

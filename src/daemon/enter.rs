@@ -16,7 +16,9 @@ use crate::execenv::directory::Inspected;
 use crate::execenv::identity;
 use crate::kernel::ids::DirectoryId;
 use crate::supervisor::frame::{Charge, Workplace};
-use crate::wire::daemon::{AssignedResource, Assignment, EndingReport, Grant, Report, ReportBody};
+use crate::wire::daemon::{
+    AssignedResource, Assignment, DirectoryIdentity, EndingReport, Grant, Report, ReportBody,
+};
 
 /// The daemon's own reports count from here, out of the way of the run's journal, which counts from 1.
 const OWN_ORDINALS: u64 = 1 << 32;
@@ -201,7 +203,11 @@ async fn in_place(
         };
         return Err(Unfit { reason: failure_reason, sentence: format!("{sentence}. {next_step}") });
     };
-    let directory = DirectoryId::of(assignment.workspace_id, daemon.machine, &real_path_bytes);
+    let here = DirectoryIdentity { boot_id: boot_id.clone(), device, inode };
+    let own = DirectoryId::of(assignment.workspace_id, daemon.machine, &real_path_bytes);
+    // By another path of it, its queue is the one that it waited in.
+    let directory =
+        assignment.directory.filter(|_| assignment.directory_identity.as_ref() == Some(&here)).unwrap_or(own);
     let label = label(resource, &real_path);
     if assignment.directory != Some(directory) {
         if assignment.directory.is_some() {

@@ -82,14 +82,7 @@ impl DirectoryRow {
     #[must_use]
     pub fn state(&self) -> Directory {
         Directory {
-            place: Place {
-                machine: self.machine,
-                real_path: self.real_path.clone(),
-                device: self.device,
-                inode: self.inode,
-                boot_id: self.boot_id.clone(),
-                label: self.label.clone(),
-            },
+            place: self.place(),
             holder: self.holder.as_ref().map(|row| Holder {
                 who: Waiting {
                     task: row.task,
@@ -103,6 +96,19 @@ impl DirectoryRow {
             }),
             queue: self.queue.iter().map(waiting).collect(),
             last_ticket: self.last_ticket,
+        }
+    }
+
+    /// What it is, as last seen.
+    #[must_use]
+    pub fn place(&self) -> Place {
+        Place {
+            machine: self.machine,
+            real_path: self.real_path.clone(),
+            device: self.device,
+            inode: self.inode,
+            boot_id: self.boot_id.clone(),
+            label: self.label.clone(),
         }
     }
 

@@ -18,9 +18,11 @@ use crate::domain::workspace::{self, Workspace};
 use crate::domain::{ContentRef, Envelope, Event, Impossible, StreamKey};
 use crate::kernel::error_chain::Chain;
 use crate::kernel::ids::{AgentId, ContentId, TaskId, WorkspaceId};
-use crate::readmodel::task_status;
+use crate::readmodel::{directory_queue, task_status};
 use crate::store::{StoreError, read};
-use crate::wire::daemon::{AssignedAgent, AssignedComment, AssignedRepo, AssignedResource, Assignment};
+use crate::wire::daemon::{
+    AssignedAgent, AssignedComment, AssignedRepo, AssignedResource, Assignment, DirectoryIdentity,
+};
 
 /// Bytes of comments that an assignment carries at most; older ones are left out.
 const COMMENT_BYTES: usize = 512 * 1024;
@@ -55,6 +57,11 @@ pub async fn build(
     if let Some(prior) = task_status::prior(&app.store, &app.registry, workspace, &task).await? {
         assignment.prior_session_id = prior.session_id;
         assignment.prior_work_dir = prior.work_dir;
+    }
+    if let Some(directory) = assignment.directory {
+        let row = directory_queue::of(&app.store, &app.registry, directory).await?.map(|found| found.row);
+        assignment.directory_identity =
+            row.map(|row| DirectoryIdentity { boot_id: row.boot_id, device: row.device, inode: row.inode });
     }
     Ok(Some(assignment))
 }
@@ -268,6 +275,7 @@ impl Sources {
             prior_session_id: None,
             prior_work_dir: None,
             directory: task.claim().filter(|claim| claim.promoted).and_then(|claim| claim.directory),
+            directory_identity: None,
             delivered_comment_ids: self.issue.comments.iter().map(|comment| comment.id.to_string()).collect(),
             leader_role_resolved: true,
             is_leader_task: false,

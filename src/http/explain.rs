@@ -6,7 +6,7 @@ use super::auth::Identity;
 use super::error::ApiError;
 use super::objects::task::{last_word, task};
 use super::objects::{Loaded, load_one};
-use crate::domain::directory::{self, Directory};
+use crate::domain::directory::{self, Directory, LockingRun};
 use crate::domain::task::explain::{
     AgentFacts, Cause, DaemonFacts, Facts, HolderFacts, Since, Terms, explain,
 };
@@ -43,7 +43,13 @@ pub async fn of(app: &App, who: &Identity, id: TaskId) -> Result<api::Explanatio
     let conversation = conversation(app, who.workspace, state).await?;
     // No event of this task speaks of the others that it waits for.
     let held_by = directory.as_ref().and_then(|directory| Some(directory.state.holder.as_ref()?.who.task));
-    let others = [conversation, held_by, state.retried_by].into_iter().flatten();
+    let locked_by = directory.as_ref().and_then(|directory| {
+        match directory.state.holder.as_ref()?.blocked.as_ref()?.run {
+            Some(LockingRun::Task { task }) => Some(task),
+            Some(LockingRun::Elsewhere {}) | None => None,
+        }
+    });
+    let others = [conversation, held_by, locked_by, state.retried_by].into_iter().flatten();
     let others: Vec<StreamKey> = others.map(crate::domain::task::evolve::stream).collect();
     let names = Called::load(&app.store, &app.registry, &events, &others).await?;
     let failed = state.status() == Status::Failed;
@@ -328,7 +334,9 @@ fn since(task: &Loaded<Task>, directory: Option<&Loaded<Directory>>) -> Since {
             })
             .and_then(|envelope| envelope.recorded_at)
     });
-    Since { status, holder }
+    let told = |event: &Event| matches!(event, Event::Task(TaskEvent::CancelRequested(_)));
+    let order = task.events.iter().rev().find(|envelope| told(&envelope.event));
+    Since { status, holder, told_to_stop: order.and_then(|envelope| envelope.recorded_at) }
 }
 
 const fn changes_status(event: &TaskEvent) -> bool {

@@ -90,6 +90,15 @@ pub fn program(pid: u32) -> Option<String> {
     Some(name.trim_end().to_owned())
 }
 
+/// The words it was started with, the program first; none when it is gone or another account's that may not
+/// be looked at.
+#[must_use]
+pub fn command_line(pid: u32) -> Option<Vec<String>> {
+    let words = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    let words = words.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned());
+    Some(words.collect())
+}
+
 /// A handle on that process: signals through it can't hit another that got its number later.
 ///
 /// # Errors

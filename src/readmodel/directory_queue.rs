@@ -62,3 +62,17 @@ pub async fn of(
 ) -> Result<Option<Found<DirectoryRow>>, ReadModelError> {
     one(store, registry.get(NAME)?, &key(id)).await
 }
+
+/// Directories that have a holder or a queue.
+///
+/// # Errors
+/// [`ReadModelError`].
+pub async fn taken(
+    store: &Store,
+    registry: &Registry,
+    workspace: WorkspaceId,
+) -> Result<Vec<DirectoryRow>, ReadModelError> {
+    let sql = include_str!("sql/directories_taken.sql");
+    let found: Vec<Found<DirectoryRow>> = select(store, registry.get(NAME)?, sql, &[&workspace.0]).await?;
+    Ok(found.into_iter().map(|found| found.row).collect())
+}

@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::frame::Workplace;
 use super::journal::{Entry, PrepareStep};
 use super::run::{Place, Run, RunError, manifest_in, wait_cancel};
-use super::temporary;
+use super::{remote, temporary};
 use crate::domain::task::WorkPlace;
 use crate::execenv::brief::brief;
 use crate::execenv::brief_block::block;
@@ -64,7 +64,7 @@ pub(super) async fn prepare(run: &mut Run) -> Result<Prepared, RunError> {
     match open_place(run).await? {
         Opened::Busy(Holder { pid, program }) => {
             if let Some(directory) = run.directory() {
-                let lock = LockReport::Blocked { pid, program };
+                let lock = LockReport::Blocked { pid, program, task: pid.and_then(remote::supervised_by) };
                 run.report(ReportBody::DirectoryLock { directory, lock })?;
             }
             return Ok(Prepared::Blocked);

@@ -11,8 +11,26 @@ use tokio::sync::mpsc;
 
 use super::frame::{Charge, Frame, FrameBody, VERSION};
 use super::socket::{NAME, read_value, write_frame};
+use crate::kernel::ids::TaskId;
 use crate::process::child::{Cwd, Input, Output, Running, Spawn};
-use crate::process::{lock, peer};
+use crate::process::{identity, lock, peer};
+
+/// The hidden subcommand; the task's id follows, after [`RECOVER`] where that is asked for.
+pub const SUPERVISE: &str = "__supervise";
+/// Asks a supervisor to put in order what a dead one left.
+pub const RECOVER: &str = "--recover";
+
+/// The task that a process supervises, if it is a supervisor. Any program can be started with such words: what
+/// follows from the answer is what people are told, and nothing else.
+#[must_use]
+pub fn supervised_by(pid: u32) -> Option<TaskId> {
+    let words = identity::command_line(pid)?;
+    let mut words = words.iter().skip(1).map(String::as_str);
+    if words.next() != Some(SUPERVISE) {
+        return None;
+    }
+    words.find(|word| *word != RECOVER)?.parse().ok()
+}
 
 /// Starts a supervisor in a session of its own; `lock` is the task record's lock, which it inherits.
 ///
@@ -30,10 +48,12 @@ pub fn start(
     environment: Vec<(OsString, OsString)>,
 ) -> io::Result<Running> {
     let mut spawn = Spawn::new(executable.to_path_buf(), Cwd::Path("/".into()));
-    spawn.arguments.push("__supervise".into());
+    spawn.arguments.push(SUPERVISE.into());
     if recover {
-        spawn.arguments.push("--recover".into());
+        spawn.arguments.push(RECOVER.into());
     }
+    // For whoever looks at the list of processes: another run that finds the directory's lock taken, or a person.
+    spawn.arguments.push(charge.assignment.id.to_string().into());
     spawn.stdin = Input::Bytes(serde_json::to_vec(charge)?);
     spawn.stdout = Output::File(log.try_clone()?);
     spawn.stderr = Output::File(log);

@@ -152,6 +152,8 @@ pub struct DirectoryCard {
     pub blocked: Option<String>,
     /// Who waits, first come first.
     pub queue: Vec<Occupant>,
+    /// Runs that were given up there and may be at work until their machine has stopped them.
+    pub stopping: Vec<Occupant>,
 }
 
 /// A task that holds a directory or waits for it.

@@ -99,6 +99,9 @@ pub struct Task {
     pub started_at: Option<Timestamp>,
     /// When it was over.
     pub completed_at: Option<Timestamp>,
+    /// When its machine was told to stop what is left of it, while that hasn't answered.
+    #[serde(default)]
+    pub stopping_since: Option<Timestamp>,
     /// When it came to be.
     pub created_at: Option<Timestamp>,
     /// For public clients.
@@ -264,6 +267,22 @@ pub struct Directory {
     pub holder: Option<Holder>,
     /// Who waits, first come first.
     pub queue: Vec<InLine>,
+    /// The directory whose holder and queue these are, while this is another path of it.
+    pub same_as: Option<DirectoryId>,
+    /// Runs that were given up there and may be at work until their machine has stopped them.
+    #[serde(default)]
+    pub stopping: Vec<Stopping>,
+}
+
+/// A run that is over, whose machine hasn't got the order to stop it yet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stopping {
+    /// The task.
+    pub task_id: TaskId,
+    /// Its name.
+    pub name: String,
+    /// Since when its machine is told.
+    pub since: Option<Timestamp>,
 }
 
 /// Who has a directory.
@@ -284,10 +303,14 @@ pub struct Holder {
 /// A foreign lock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Blocked {
+    /// Who has it, in words.
+    pub by: String,
     /// The process, where it is known.
     pub pid: Option<u32>,
     /// Its program.
     pub program: Option<String>,
+    /// The task that it works for, when it is one of this workspace.
+    pub task_id: Option<TaskId>,
 }
 
 /// Somebody in a directory's queue.

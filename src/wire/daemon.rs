@@ -191,6 +191,9 @@ pub struct Assignment {
     pub prior_work_dir: Option<String>,
     /// The directory that is already its own (after a promotion).
     pub directory: Option<DirectoryId>,
+    /// What that directory was found to be: by another path of it, it is its own as well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory_identity: Option<DirectoryIdentity>,
     /// Always present for public daemons.
     pub delivered_comment_ids: Vec<String>,
     /// Always true.
@@ -467,6 +470,17 @@ pub struct EndingReport {
     pub directory: Option<DirectoryId>,
 }
 
+/// What a directory is, whatever path leads to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DirectoryIdentity {
+    /// The boot within which the rest means something.
+    pub boot_id: String,
+    /// The device of its inode.
+    pub device: u64,
+    /// Its inode.
+    pub inode: u64,
+}
+
 /// See [`ReportBody::DirectoryLock`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
@@ -479,6 +493,9 @@ pub enum LockReport {
         pid: Option<u32>,
         /// Its program.
         program: Option<String>,
+        /// The task that it works for, when it is a supervisor of ours.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        task: Option<TaskId>,
     },
     /// The waiter could take it: promote the task.
     Free {},

@@ -71,10 +71,12 @@ fn show(session: &Session, answer: &Value) -> Result<(), CliError> {
         .collect();
     let holder = one.holder.as_ref();
     let blocked =
-        holder.and_then(|holder| holder.blocked.as_ref()).map(|lock| match (&lock.program, lock.pid) {
-            (Some(program), Some(pid)) => format!("locked by {program} (process {pid}), outside multica"),
-            _ => "locked by a program outside multica".to_owned(),
-        });
+        holder.and_then(|holder| holder.blocked.as_ref()).map(|lock| format!("locked by {}", lock.by));
+    let stopping: Vec<String> = one
+        .stopping
+        .iter()
+        .map(|run| format!("{}  given up, told to stop since {}", run.name, since(run.since)))
+        .collect();
     session.out.fields(
         answer,
         &[
@@ -86,6 +88,8 @@ fn show(session: &Session, answer: &Value) -> Result<(), CliError> {
             ("SINCE", since(holder.and_then(|holder| holder.since))),
             ("LOCK", blocked.unwrap_or_default()),
             ("QUEUE", queue.join("\n")),
+            ("SAME AS", one.same_as.map(|id| id.to_string()).unwrap_or_default()),
+            ("STOPPING", stopping.join("\n")),
         ],
     )
 }

@@ -151,7 +151,10 @@ pub async fn run(session: &Session, verb: TaskVerb) -> Result<(), CliError> {
             let answer = session.call(Call::post(&path, &json!({}))?).await?;
             let task: Task = read(&answer)?;
             if matches!(task.status.as_str(), "completed" | "failed") {
-                return Err(CliError::Over { task: task.name, status: task.status });
+                return Err(match task.stopping_since {
+                    Some(_) => CliError::Stopping { task: task.name, status: task.status },
+                    None => CliError::Over { task: task.name, status: task.status },
+                });
             }
             session.out.done(&answer, &format!("{} is {}.", task.name, task.status))
         }
@@ -244,6 +247,7 @@ async fn show(session: &Session, reference: &str) -> Result<(), CliError> {
             ("PARKED", since(task.parked_at)),
             ("STARTED", since(task.started_at)),
             ("ENDED", since(task.completed_at)),
+            ("STOPPING", since(task.stopping_since)),
             ("FAILURE", failure(&task)),
             ("ERROR", error(session, &task)),
             ("NEXT", next.unwrap_or_default()),

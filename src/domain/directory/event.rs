@@ -23,6 +23,16 @@ pub struct Place {
     pub label: String,
 }
 
+impl Place {
+    /// Whether both are one directory under two paths (a bind mount): device and inode mean something within one
+    /// boot of one machine only.
+    #[must_use]
+    pub fn is_same_directory(&self, other: &Self) -> bool {
+        (self.machine, self.device, self.inode) == (other.machine, other.device, other.inode)
+            && self.boot_id == other.boot_id
+    }
+}
+
 /// What happened to a directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -129,6 +139,46 @@ pub struct LockBlocked {
     pub pid: Option<u32>,
     /// Its program.
     pub program: Option<String>,
+    /// The run that it works for, when it is one of ours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<LockingRun>,
+}
+
+/// A run of ours that has a directory's lock while another one holds its queue: its machine was given up, or it
+/// doesn't stand in that queue.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum LockingRun {
+    /// Of this workspace.
+    Task {
+        /// The task.
+        task: TaskId,
+    },
+    /// Of another workspace or another installation on the same machine.
+    Elsewhere {},
+}
+
+impl LockBlocked {
+    /// Who has the lock, in words; `name` is the task's, where one of this workspace has it.
+    #[must_use]
+    pub fn who(&self, name: impl FnOnce(TaskId) -> String) -> String {
+        let program = match (&self.run, &self.program) {
+            (Some(LockingRun::Task { task }), _) => name(*task),
+            (Some(LockingRun::Elsewhere {}), _) => "a task of another workspace or installation".to_owned(),
+            (None, Some(program)) => program.clone(),
+            (None, None) => {
+                return self.pid.map_or_else(
+                    || "a process that can't be named".to_owned(),
+                    |pid| format!("process {pid}"),
+                );
+            }
+        };
+        match self.pid {
+            Some(pid) => format!("{program} (process {pid})"),
+            None => program,
+        }
+    }
 }
 
 /// See [`DirectoryEvent::LockTaken`].

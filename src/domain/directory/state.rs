@@ -51,6 +51,12 @@ impl Directory {
         self.queue.iter().position(|waiting| waiting.task == task).map(|index| index + 1)
     }
 
+    /// Whether somebody has it or waits for it. Only then it takes in who comes by another path.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        self.holder.is_some() || !self.queue.is_empty()
+    }
+
     /// Whether the task has it.
     #[must_use]
     pub fn is_held_by(&self, task: TaskId) -> bool {
@@ -115,7 +121,10 @@ pub fn evolve(directory: Option<Directory>, event: &DirectoryEvent) -> Option<Di
             };
             let at = directory.queue.partition_point(|other| other.ticket < e.ticket);
             directory.queue.insert(at, waiting);
-            directory.place = e.place.clone();
+            // Who came by another path of it waits here as well, and the directory keeps its own.
+            if e.place.real_path == directory.place.real_path {
+                directory.place = e.place.clone();
+            }
             directory.last_ticket = directory.last_ticket.max(e.ticket);
         }
         DirectoryEvent::Promoted(e) => {

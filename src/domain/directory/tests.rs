@@ -79,7 +79,7 @@ fn released(n: u128) -> DirectoryEvent {
 }
 
 fn blocked(n: u128) -> LockBlocked {
-    LockBlocked { task: task(n), pid: Some(9), program: Some("vim".to_owned()) }
+    LockBlocked { task: task(n), pid: Some(9), program: Some("vim".to_owned()), run: None }
 }
 
 /// One of each event.
@@ -110,6 +110,41 @@ fn the_first_gets_it_and_the_others_wait_in_order_of_arrival() {
     assert_eq!((state.place_in_line(task(2)), state.place_in_line(task(3))), (Some(1), Some(2)));
     let free = held().into_iter().chain([released(1)]);
     given(free).when(enter(4)).then([queued(4, 4, None)]);
+}
+
+#[test]
+fn who_comes_by_another_path_waits_and_the_directory_keeps_its_own() {
+    let other = Place { real_path: "/mnt/game".to_owned(), label: "mount".to_owned(), ..place() };
+    assert!(place().is_same_directory(&other));
+    for elsewhere in [
+        Place { boot_id: "after".to_owned(), ..other.clone() },
+        Place { machine: MachineId(id(50)), ..other.clone() },
+        Place { device: 7, ..other.clone() },
+        Place { inode: 7, ..other.clone() },
+    ] {
+        assert!(!place().is_same_directory(&elsewhere), "{elsewhere:?}");
+    }
+    let DirectoryEvent::Queued(mut second) = queued(2, 2, Some(1)) else { panic!("queued") };
+    second.place = other;
+    let state = given([acquired(1, 1), DirectoryEvent::Queued(second)]).state();
+    assert_eq!(state.place_in_line(task(2)), Some(1));
+    assert_eq!(state.place, place());
+}
+
+#[test]
+fn who_has_the_lock_is_told_in_words() {
+    let who = |run, program: Option<&str>, pid| {
+        let lock = LockBlocked { task: task(1), pid, program: program.map(str::to_owned), run };
+        lock.who(|_| "GAME-1#1".to_owned())
+    };
+    assert_eq!(who(None, Some("vim"), Some(9)), "vim (process 9)");
+    assert_eq!(who(None, Some("vim"), None), "vim");
+    assert_eq!(who(None, None, Some(9)), "process 9");
+    assert_eq!(who(None, None, None), "a process that can't be named");
+    let ours = Some(LockingRun::Task { task: task(4) });
+    assert_eq!(who(ours, Some("multica"), Some(9)), "GAME-1#1 (process 9)");
+    let elsewhere = who(Some(LockingRun::Elsewhere {}), Some("multica"), Some(9));
+    assert_eq!(elsewhere, "a task of another workspace or installation (process 9)");
 }
 
 #[test]

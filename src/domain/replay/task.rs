@@ -2,7 +2,7 @@
 
 use super::Replayed;
 use crate::domain::task::{
-    Ending, ParkedBecause, Phase, Task, TaskCommand, TaskEvent, command, decide, evolve,
+    Ending, Failed, ParkedBecause, Phase, Task, TaskCommand, TaskEvent, command, decide, evolve,
 };
 use crate::domain::{Event, Refusal, StreamKey};
 use crate::kernel::ids::TaskId;
@@ -69,11 +69,17 @@ impl Replayed for Tasks {
                 TaskCommand::RecordUsage { generation: e.generation, usage: e.usage }
             }
             TaskEvent::CancelRequested(_) => {
-                let reason = rest.iter().find_map(|event| match event {
-                    TaskEvent::Cancelled(e) => Some(e.reason.clone()),
+                let cancelled = rest.iter().find_map(|event| match event {
+                    TaskEvent::Cancelled(e) => Some(TaskCommand::Cancel { reason: e.reason.clone() }),
                     _ => None,
                 });
-                TaskCommand::Cancel { reason: reason? }
+                // Or the server ended it without the machine's word.
+                let lost = || {
+                    let Failed { reason, detail, ending, .. } =
+                        rest.iter().find_map(|event| failed(event))?;
+                    Some(TaskCommand::Fail { generation: None, reason, detail, ending })
+                };
+                cancelled.or_else(lost)?
             }
             TaskEvent::Cancelled(e) => TaskCommand::Cancel { reason: e.reason },
             TaskEvent::CancelReceived(e) => TaskCommand::CancelReceived { generation: e.generation },
@@ -139,7 +145,12 @@ impl Replayed for Tasks {
     }
 }
 
+fn failed(event: &TaskEvent) -> Option<Failed> {
+    let TaskEvent::Failed(failed) = event else { return None };
+    Some(failed.clone())
+}
+
 fn failure(event: &TaskEvent) -> Option<TaskCommand> {
-    let TaskEvent::Failed(e) = event.clone() else { return None };
-    Some(TaskCommand::Fail { generation: e.generation, reason: e.reason, detail: e.detail, ending: e.ending })
+    let Failed { generation, reason, detail, ending } = failed(event)?;
+    Some(TaskCommand::Fail { generation, reason, detail, ending })
 }

@@ -145,12 +145,7 @@ pub(super) fn directory(w: &mut Writer<'_>, actor: &str, id: DirectoryId, event:
         }
         DirectoryEvent::LockBlocked(e) => {
             let task = w.task(e.task);
-            let who = match (&e.program, e.pid) {
-                (Some(program), Some(pid)) => format!("{program} (process {pid})"),
-                (Some(program), None) => program.clone(),
-                (None, Some(pid)) => format!("process {pid}"),
-                (None, None) => "a process that can't be named".to_owned(),
-            };
+            let who = e.who(|id| w.task(id));
             format!("{task} holds {directory} but is kept out: {who} has locked it")
         }
         DirectoryEvent::LockTaken(e) => {

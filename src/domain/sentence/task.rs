@@ -39,8 +39,8 @@ pub(super) fn task(w: &mut Writer<'_>, actor: &str, id: TaskId, event: &TaskEven
         TaskEvent::SessionPinned(_) => format!("{task} has a session that a later run can go on with"),
         TaskEvent::UsageRecorded(e) => usage(&task, e),
         TaskEvent::CancelRequested(e) => match e.generation {
-            Some(_) => format!("{actor} asked to cancel {task}; its machine is told to stop"),
-            None => format!("{actor} asked to cancel {task}; no machine is at work for it"),
+            Some(_) => format!("{actor} asked to stop {task}; its machine is told"),
+            None => format!("{actor} asked to stop {task}; no machine is at work for it"),
         },
         TaskEvent::Cancelled(e) => match &e.reason {
             Some(code) => format!("{actor} cancelled {task}: {}", reason(code)),

@@ -148,7 +148,11 @@ fn complete(task: &Task, event: Completed) -> Decision {
             current(task, claim, event.generation)?;
             Ok(vec![TaskEvent::Completed(event)])
         }
-        Phase::Ended { .. } => Ok(late(task, event.generation, "complete", None, event.output)),
+        Phase::Ended { .. } => {
+            let mut said = late(task, event.generation, "complete", None, event.output);
+            said.extend(nothing_left(task, event.generation));
+            Ok(said)
+        }
         Phase::Queued | Phase::Parked(_) | Phase::Dispatched(_) => {
             stale(task, event.generation)?;
             Err(not_in(task, "not_running", "running"))
@@ -262,7 +266,9 @@ fn cancel(task: &Task, reason: Option<String>) -> Vec<TaskEvent> {
 fn fail(task: &Task, event: Failed) -> Decision {
     match (&task.phase, event.generation) {
         (Phase::Ended { .. }, Some(generation)) => {
-            Ok(late(task, generation, "fail", Some(event.reason), event.detail))
+            let mut said = late(task, generation, "fail", Some(event.reason), event.detail);
+            said.extend(nothing_left(task, generation));
+            Ok(said)
         }
         (Phase::Ended { .. }, None) => Ok(Vec::new()),
         (Phase::Queued, Some(generation)) => Err(stale_generation(task, generation)),
@@ -272,16 +278,35 @@ fn fail(task: &Task, event: Failed) -> Decision {
                 current(task, claim, generation)?;
             }
             let failed = PrepareFailed { generation: claim.generation, reason: event.reason.clone() };
+            let mut happens = stop_without_report(claim, generation);
             let event = Failed { generation: Some(claim.generation), ..event };
-            Ok(vec![TaskEvent::PrepareFailed(failed), TaskEvent::Failed(event)])
+            happens.extend([TaskEvent::PrepareFailed(failed), TaskEvent::Failed(event)]);
+            Ok(happens)
         }
         (Phase::Running(claim), generation) => {
             if let Some(generation) = generation {
                 current(task, claim, generation)?;
             }
-            Ok(vec![TaskEvent::Failed(Failed { generation: Some(claim.generation), ..event })])
+            let mut happens = stop_without_report(claim, generation);
+            happens.push(TaskEvent::Failed(Failed { generation: Some(claim.generation), ..event }));
+            Ok(happens)
         }
     }
+}
+
+/// Who ends a claim without its machine's word tells the machine to stop it: it may only have been out of reach,
+/// and what runs there would work on in somebody's directory.
+fn stop_without_report(claim: &Claim, reported_by: Option<u32>) -> Vec<TaskEvent> {
+    if reported_by.is_some() || !claim.is_on_machine() {
+        return Vec::new();
+    }
+    vec![TaskEvent::CancelRequested(CancelRequested { generation: Some(claim.generation) })]
+}
+
+/// A machine's last report answers the order to stop, even if the run had ended by itself before it came.
+fn nothing_left(task: &Task, generation: u32) -> Option<TaskEvent> {
+    (task.is_stopping() && task.told_to_stop == Some(generation))
+        .then_some(TaskEvent::CancelAcknowledged(CancelAcknowledged { generation, reason: None }))
 }
 
 fn acknowledge(task: &Task, generation: u32, reason: Option<String>) -> Decision {

@@ -40,11 +40,13 @@ pub fn evolve(id: TaskId, task: Option<Task>, event: &TaskEvent) -> Option<Task>
             reported: Vec::new(),
             late: Vec::new(),
             retried_by: None,
+            told_to_stop: None,
         });
     };
     match event {
         TaskEvent::Queued(_) => return None,
-        TaskEvent::PrepareFailed(_) | TaskEvent::CancelRequested(_) => {}
+        TaskEvent::PrepareFailed(_) => {}
+        TaskEvent::CancelRequested(e) => task.told_to_stop = e.generation,
         TaskEvent::LateReportRecorded(e) => task.late.push((e.generation, e.kind.clone())),
         TaskEvent::Retried(e) => task.retried_by = Some(e.by),
         TaskEvent::CancelReceived(e) => task.reported.push((e.generation, Fact::CancelReceived)),

@@ -191,6 +191,8 @@ pub struct Task {
     pub late: Vec<(u32, String)>,
     /// The run queued in its stead.
     pub retried_by: Option<TaskId>,
+    /// The claim whose machine was told to stop.
+    pub told_to_stop: Option<u32>,
 }
 
 impl Task {
@@ -218,6 +220,16 @@ impl Task {
             Phase::Dispatched(claim) | Phase::Parked(claim) | Phase::Running(claim) => Some(claim),
             Phase::Ended { claim, .. } => claim.as_ref(),
         }
+    }
+
+    /// Whether it is over and its machine was told to stop what runs for it, and hasn't answered: something of
+    /// it may be at work there still.
+    #[must_use]
+    pub fn is_stopping(&self) -> bool {
+        matches!(self.phase, Phase::Ended { .. })
+            && self
+                .told_to_stop
+                .is_some_and(|claim| !self.reported.contains(&(claim, Fact::CancelAcknowledged)))
     }
 
     /// People's name for it: `GAME-12#3`.

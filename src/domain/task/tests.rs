@@ -298,6 +298,34 @@ fn a_cancel_tells_the_machine_only_where_one_is_at_work() {
 }
 
 #[test]
+fn who_ends_a_run_without_its_machine_s_word_tells_the_machine_to_stop_it() {
+    let order = || TaskEvent::CancelRequested(CancelRequested { generation: Some(1) });
+    let lose = || TaskCommand::Fail {
+        generation: None,
+        reason: "runtime_offline".to_owned(),
+        detail: None,
+        ending: Ending::default(),
+    };
+    let lost = || TaskEvent::Failed(failed("runtime_offline"));
+    given(running()).when(lose()).then([order(), lost()]);
+    let unprepared = PrepareFailed { generation: 1, reason: "runtime_offline".to_owned() };
+    given(dispatched()).when(lose()).then([order(), TaskEvent::PrepareFailed(unprepared), lost()]);
+
+    // Whatever the machine says last of it answers the order, once.
+    let given_up = || running().into_iter().chain([order(), lost()]);
+    assert!(given(given_up()).state().is_stopping());
+    let done = || TaskEvent::CancelAcknowledged(CancelAcknowledged { generation: 1, reason: None });
+    let said = LateReportRecorded { detail: Some(content(60)), ..late("complete") };
+    given(given_up()).when(complete()).then([TaskEvent::LateReportRecorded(said.clone()), done()]);
+    let answered = || given_up().chain([TaskEvent::LateReportRecorded(said.clone()), done()]);
+    assert!(!given(answered()).state().is_stopping());
+    given(answered()).when(complete()).then_nothing();
+    given(answered()).when(TaskCommand::AcknowledgeCancel { generation: 1, reason: None }).then_nothing();
+    // Who reported its end by itself isn't told to stop.
+    given(running()).when(fail("timeout")).then([TaskEvent::Failed(failed("timeout"))]);
+}
+
+#[test]
 fn what_a_machine_says_after_the_end_is_kept_once() {
     let stopped = || running().into_iter().chain([TaskEvent::Cancelled(Cancelled { reason: None })]);
     let exit = || TaskCommand::ProcessExited(exited());

@@ -200,8 +200,10 @@ impl WhatIf {
         let mut found = Vec::new();
         if self.tasks.contains_key(&id) {
             let seen = Seen { event, happened, at };
-            found.extend(self.overdue(id, at, Some(seen)));
-            found.extend(self.fired(id, seen));
+            if !waits::leads_to_an_end(happened) {
+                found.extend(self.overdue(id, at, Some(seen)));
+                found.extend(self.fired(id, seen));
+            }
         }
         let run = self.tasks.remove(&id);
         let (state, mut wait) = run.map_or((None, None), |run| (Some(run.state), run.wait));

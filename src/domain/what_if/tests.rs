@@ -196,9 +196,9 @@ fn a_shorter_grace_would_have_lost_what_ran_on_a_machine_that_came_back() {
     // Somebody cancelled it, but not before it would have been lost.
     let mut life = running();
     life.extend([(70, Daemon(silent_since(10))), (150, Told(CANCEL, 1)), (200, Daemon(back()))]);
-    let requested = Some("task.cancel_requested".to_owned());
+    let cancelled = Some("task.cancelled".to_owned());
     let lost = |recorded| [(ReconnectGrace, 110, fails("runtime_offline"), recorded)];
-    assert_eq!(asked(ReconnectGrace, 100, &life), lost(requested));
+    assert_eq!(asked(ReconnectGrace, 100, &life), lost(cancelled));
     assert_eq!(asked(ReconnectGrace, 145, &life), []);
     // It is silent to this day.
     let mut life = running();
@@ -220,6 +220,7 @@ fn a_longer_grace_saves_what_ran_where_the_machine_was_back_in_time() {
     assert_eq!(asked(ReconnectGrace, 300, &lost_at_100(Some(200))), saved);
     assert_eq!(asked(ReconnectGrace, 300, &lost_at_100(Some(400))), [], "lost the same, later");
     assert_eq!(asked(ReconnectGrace, 300, &lost_at_100(None)), []);
+    assert_eq!(asked(ReconnectGrace, 50, &lost_at_100(None)), [], "lost the same, sooner");
     let open = [(ReconnectGrace, 2_010, Instead::WaitsOn, failed())];
     assert_eq!(asked(ReconnectGrace, 2_000, &lost_at_100(None)), open);
 }

@@ -42,6 +42,11 @@ pub(super) fn is_firing(parameter: Parameter, happened: &TaskEvent) -> bool {
     }
 }
 
+/// Whether another event of the same append says what becomes of the task.
+pub(super) const fn leads_to_an_end(happened: &TaskEvent) -> bool {
+    matches!(happened, TaskEvent::CancelRequested(_) | TaskEvent::PrepareFailed(_))
+}
+
 pub(super) fn reason(happened: &TaskEvent) -> Option<String> {
     match happened {
         TaskEvent::Failed(e) => Some(e.reason.clone()),

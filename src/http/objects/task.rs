@@ -142,6 +142,7 @@ struct Times {
     parked: Option<Timestamp>,
     started: Option<Timestamp>,
     completed: Option<Timestamp>,
+    told_to_stop: Option<Timestamp>,
     usage: BTreeMap<u32, Vec<Usage>>,
 }
 
@@ -159,6 +160,7 @@ impl Times {
                 TaskEvent::Claimed(_) | TaskEvent::Promoted(_) => times.dispatched = at,
                 TaskEvent::Parked(_) => times.parked = at,
                 TaskEvent::Started(_) => times.started = at,
+                TaskEvent::CancelRequested(_) => times.told_to_stop = at,
                 TaskEvent::Completed(_) | TaskEvent::Failed(_) | TaskEvent::Cancelled(_) => {
                     times.completed = at;
                 }
@@ -220,6 +222,7 @@ fn task_value(workspace: WorkspaceId, task: &Loaded<Task>, texts: &Texts, waits:
         retry_of_task_id: retry_of,
         rerun_of_task_id: rerun_of,
         retried_by: state.retried_by,
+        stopping_since: times.told_to_stop.filter(|_| state.is_stopping()),
         queued_at: times.queued,
         dispatched_at: times.dispatched,
         parked_at: times.parked,

@@ -153,10 +153,7 @@ pub fn directory_card(
     };
     let holder = directory.holder.as_ref();
     let blocked =
-        holder.and_then(|holder| holder.blocked.as_ref()).map(|lock| match (&lock.program, lock.pid) {
-            (Some(program), Some(pid)) => format!("{program} (process {pid}) has locked it"),
-            _ => "another process has locked it".to_owned(),
-        });
+        holder.and_then(|holder| holder.blocked.as_ref()).map(|lock| format!("{} has locked it", lock.by));
     DirectoryCard {
         id: directory.id.to_string(),
         label: directory.label.clone(),
@@ -165,6 +162,11 @@ pub fn directory_card(
         holder: holder.map(|holder| occupant(holder.task_id, &holder.name, holder.since)),
         blocked,
         queue: directory.queue.iter().map(|next| occupant(next.task_id, &next.name, next.since)).collect(),
+        stopping: directory
+            .stopping
+            .iter()
+            .map(|run| occupant(run.task_id, &Some(run.name.clone()), run.since))
+            .collect(),
     }
 }
 

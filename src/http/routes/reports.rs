@@ -18,6 +18,7 @@ use crate::app::task_receipt::TaskReceipt;
 use crate::app::task_report::TaskReport;
 use crate::domain::NewContent;
 use crate::domain::task::{Phase, Status, Task};
+use crate::fold::directory_queue::DirectoryRow;
 use crate::http::App;
 use crate::http::as_of::AsAsked;
 use crate::http::auth::Identity;
@@ -28,7 +29,7 @@ use crate::http::objects::Loaded;
 use crate::http::objects::task::task;
 use crate::kernel::ids::{CommentId, RuntimeId, TaskId};
 use crate::kernel::{digest, redact, text};
-use crate::readmodel::task_status;
+use crate::readmodel::{directory_queue, task_status};
 use crate::store::transcript;
 use crate::wire::api;
 use crate::wire::daemon::{DIRECTORY_QUEUE, EndingReport, Message, Messages, Report, ReportBody};
@@ -143,12 +144,16 @@ async fn submit(
             call.submit(app, "task.receipt", raw, decision).await
         }
         ReportBody::EnterDirectory { directory, place, .. } => {
+            let taken = directory_queue::taken(&app.store, &app.registry, workspace).await?;
+            let is_same = |row: &DirectoryRow| row.id != directory && row.place().is_same_directory(&place);
+            let same = taken.into_iter().filter(is_same).map(|row| row.id).collect();
             let decision = TaskEnterDirectory {
                 workspace,
                 task: id,
                 generation: report.generation,
                 directory,
                 place,
+                same,
                 daemon_slots,
             };
             call.submit(app, "task.enter_directory", raw, decision).await

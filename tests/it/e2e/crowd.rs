@@ -21,6 +21,11 @@ const SCRIPT: &str = "set -C; : > .taken || exit 9; while [ ! -e ../go ]; do sle
 pub(super) struct ExtraDaemon(Child);
 
 impl ExtraDaemon {
+    /// Its process.
+    pub(super) fn id(&self) -> u32 {
+        self.0.id()
+    }
+
     /// As `kill -9` does.
     pub(super) fn kill(&mut self) {
         self.0.kill().unwrap();

@@ -6,6 +6,7 @@ mod background;
 mod bad_input;
 mod crowd;
 mod demo;
+mod given_up;
 pub mod installation;
 mod kill;
 mod readme;

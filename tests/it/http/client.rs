@@ -344,9 +344,22 @@ impl Scene {
     }
 
     pub async fn enter(&self, task: &str, generation: u32, ordinal: u64) -> Answer {
-        let place = json!({"machine": self.machine, "real_path": "/srv/game", "device": 1, "inode": 2,
-            "boot_id": "b", "label": "game"});
-        let more = json!({"directory": self.directory(), "place": place, "resource": self.resource});
+        self.enter_by("/srv/game", "b", task, generation, ordinal).await
+    }
+
+    /// The same directory by that path, seen in that boot.
+    pub async fn enter_by(
+        &self,
+        path: &str,
+        boot: &str,
+        task: &str,
+        generation: u32,
+        ordinal: u64,
+    ) -> Answer {
+        let place = json!({"machine": self.machine, "real_path": path, "device": 1, "inode": 2,
+            "boot_id": boot, "label": path.rsplit('/').next()});
+        let directory = DirectoryId::of(self.served.workspace, self.machine, path.as_bytes());
+        let more = json!({"directory": directory, "place": place, "resource": self.resource});
         self.report(task, generation, ordinal, "enter-directory", more).await
     }
 

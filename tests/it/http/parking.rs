@@ -109,6 +109,103 @@ async fn a_machine_declared_dead_loses_what_ran_and_keeps_what_waited() {
     scene.finish().await;
 }
 
+/// B-023: it may only have been out of reach, and its agent at work all the time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_machine_that_was_given_up_is_told_to_stop_what_it_left() {
+    let scene = Scene::new().await;
+    let served = &scene.served;
+    let (lost, generation) = scene.running("One").await;
+    served.post("/api/daemons/machine-1/declare-dead", &json!({})).await.is(200);
+    assert_eq!(scene.status(&lost).await, "failed");
+    let orders = scene.orders().await;
+    let told = orders.iter().find(|order| order["body"]["kind"] == "cancel").expect("an order");
+    assert_eq!((&told["body"]["task"], &told["body"]["generation"]), (&json!(lost), &json!(generation)));
+
+    // Until it answers, everybody who looks is told so.
+    let directory = served.get(&format!("/api/directories/{}", scene.directory())).await.is(200);
+    assert_eq!(directory["holder"], json!(null));
+    assert_eq!(directory["stopping"][0]["name"], "LOCA-1#1");
+    assert!(served.cli(&["directory", "show", "game"]).await.contains("LOCA-1#1  given up"));
+    let explained = served.get(&format!("/api/tasks/{lost}/explain")).await.is(200);
+    assert!(explained["causes"].to_string().contains("was told to stop what it left"), "{explained:#}");
+    let (_, said) = served.cli_refused(&["task", "cancel", "LOCA-1#1"]).await;
+    assert!(said.contains("its machine is told to stop what is left of it"), "{said}");
+    assert!(served.get(&format!("/api/tasks/{lost}")).await.is(200)["stopping_since"].is_string());
+
+    // It was done by itself before the order came: its last word answers it as well.
+    scene.report(&lost, generation, 9, "complete", json!({"output": "x"})).await.is(200);
+    let after = scene.orders().await;
+    assert!(after.iter().all(|order| order["body"]["kind"] != "cancel"), "{after:?}");
+    let directory = served.get(&format!("/api/directories/{}", scene.directory())).await.is(200);
+    assert_eq!(directory["stopping"], json!([]));
+    let explained = served.get(&format!("/api/tasks/{lost}/explain")).await.is(200);
+    assert!(!explained["causes"].to_string().contains("was told to stop"), "{explained:#}");
+    let (_, said) = served.cli_refused(&["task", "cancel", "LOCA-1#1"]).await;
+    assert!(said.contains("there is nothing left to cancel"), "{said}");
+    scene.finish().await;
+}
+
+///
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn by_another_path_of_a_taken_directory_one_waits_in_its_queue() {
+    let scene = Scene::new().await;
+    let served = &scene.served;
+    let claimed = async |title: &str| {
+        let task = scene.issue(title).await;
+        assert_eq!(scene.claim(1).await[0]["id"], task.as_str());
+        scene.report(&task, 1, 1, "receipt", json!({})).await.is(200);
+        task
+    };
+    let (first, generation) = scene.running("One").await;
+    let second = claimed("Two").await;
+    let answer = scene.enter_by("/mnt/game", "b", &second, 1, 2).await.is(200);
+    assert_eq!(answer["grant"], json!({"grant": "queued", "place": 1}));
+    let third = claimed("Three").await;
+    assert_eq!(scene.enter(&third, 1, 2).await.is(200)["grant"]["place"], 2);
+    // Asked again, it still waits there.
+    assert_eq!(scene.enter_by("/mnt/game", "b", &second, 1, 3).await.is(200)["grant"]["place"], 1);
+    // Device and inode of another boot say nothing.
+    let fourth = claimed("Four").await;
+    let elsewhere = scene.enter_by("/mnt/old", "before", &fourth, 1, 2).await.is(200);
+    assert_eq!(elsewhere["grant"]["grant"], "acquired");
+    scene.report(&fourth, 1, 3, "start", json!({})).await.is(200);
+    scene.report(&fourth, 1, 4, "complete", json!({"output": "w"})).await.is(200);
+
+    // First come, first served; its machine is told which directory that is by any path.
+    scene.report(&first, generation, 9, "complete", json!({"output": "x"})).await.is(200);
+    assert_eq!(scene.status(&second).await, "dispatched");
+    let path = format!("/api/daemon/tasks/{second}/assignment?generation=1");
+    let assignment = served.get(&path).await.is(200);
+    assert_eq!(assignment["directory"], json!(scene.directory()));
+    assert_eq!(assignment["directory_identity"], json!({"boot_id": "b", "device": 1, "inode": 2}));
+    scene.report(&second, 1, 4, "receipt", json!({})).await.is(200);
+    let shown = served.get(&format!("/api/directories/{}", scene.directory())).await.is(200);
+    assert_eq!(shown["holder"]["task_id"], second.as_str());
+    assert_eq!(shown["path"], "/srv/game", "it keeps the path of who came first");
+    scene.report(&second, 1, 5, "start", json!({})).await.is(200);
+    scene.report(&second, 1, 6, "complete", json!({"output": "y"})).await.is(200);
+    assert_eq!(scene.status(&third).await, "dispatched");
+
+    // While nobody has it, the next one by that path takes the path's own, and whoever looks at either of
+    // them sees the same holder.
+    scene.report(&third, 1, 3, "receipt", json!({})).await.is(200);
+    scene.report(&third, 1, 4, "start", json!({})).await.is(200);
+    scene.report(&third, 1, 5, "complete", json!({"output": "z"})).await.is(200);
+    let fifth = claimed("Five").await;
+    assert_eq!(scene.enter_by("/mnt/game", "b", &fifth, 1, 2).await.is(200)["grant"]["grant"], "acquired");
+    let listed = served.get("/api/directories").await.is(200);
+    let of = |label: &str, path: &str| {
+        let all = listed["directories"].as_array().unwrap().iter();
+        all.clone().find(|one| one["path"] == path).unwrap_or_else(|| panic!("{label}: {listed:#}")).clone()
+    };
+    let (own, other) = (of("mount", "/mnt/game"), of("first", "/srv/game"));
+    assert_eq!(own["holder"]["task_id"], fifth.as_str());
+    assert_eq!((&other["holder"], &other["same_as"]), (&own["holder"], &own["id"]));
+    let sixth = claimed("Six").await;
+    assert_eq!(scene.enter(&sixth, 1, 2).await.is(200)["grant"]["place"], 1);
+    scene.finish().await;
+}
+
 /// Who takes a directory away is told whose work that touches, and the waiting task's turn still comes: its machine
 /// has to hear that the directory isn't the project's any more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -17,11 +17,13 @@ async fn a_foreign_lock_is_named_and_leaves_no_trace_and_the_same_claim_can_come
     assert_eq!(picture(&world.directory), before);
     let reports = world.reports();
     let [report] = &reports[..] else { panic!("{reports:?}") };
-    let ReportBody::DirectoryLock { lock: LockReport::Blocked { pid, program }, .. } = &report.body else {
+    let ReportBody::DirectoryLock { lock: LockReport::Blocked { pid, program, task }, .. } = &report.body
+    else {
         panic!("{report:?}")
     };
     assert_eq!(*pid, Some(std::process::id()));
     assert!(program.is_some());
+    assert_eq!(*task, None, "it is no run of ours");
     drop(foreign);
     world.run().await;
     assert!(world.output().contains("here"));
@@ -43,6 +45,12 @@ async fn while_a_run_has_a_directory_nobody_else_gets_it_by_another_spelling() {
         come(|| !is_free(&world.directory) && world.directory.join(".multica").exists()).await;
         other.run().await;
         assert_eq!(other.kinds(), ["directory-lock"]);
+        let reports = other.reports();
+        let ReportBody::DirectoryLock { lock: LockReport::Blocked { task, .. }, .. } = &reports[0].body
+        else {
+            panic!("{reports:?}")
+        };
+        assert_eq!(*task, Some(world.charge.assignment.id), "whose lock it is can be told");
         std::fs::write(world.directory.join("go"), "").expect("write");
     };
     tokio::join!(first, second);

@@ -162,6 +162,7 @@ impl World {
         if recover {
             command.arg("--recover");
         }
+        command.arg(self.charge.assignment.id.to_string());
         command.envs(daemon.environment.iter().copied());
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("spawn");
@@ -304,6 +305,7 @@ fn charge(root: &Path, script: &str) -> Charge {
             prior_session_id: None,
             prior_work_dir: None,
             directory: None,
+            directory_identity: None,
             delivered_comment_ids: Vec::new(),
             leader_role_resolved: true,
             is_leader_task: false,

@@ -44,6 +44,8 @@ pub struct Since {
     pub status: Option<Timestamp>,
     /// The directory's holder.
     pub holder: Option<Timestamp>,
+    /// The order to stop, where one was given.
+    pub told_to_stop: Option<Timestamp>,
 }
 
 /// Everything an explanation is made from, the task aside.

@@ -13,6 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::event::ParkedBecause;
 use super::failure;
 use super::state::{Claim, Fact, Outcome, Phase, Task};
+use crate::domain::directory::LockingRun;
 use crate::domain::sentence::{Link, ordinal};
 use crate::kernel::ids::{DirectoryId, TaskId};
 
@@ -267,17 +268,18 @@ fn dispatched(task: &Task, claim: &Claim, facts: &Facts<'_>) -> Explanation {
     }
 }
 
-/// The program that keeps the task out of the directory that it holds.
+/// Who keeps the task out of the directory that it holds.
 fn foreign_lock(task: &Task, facts: &Facts<'_>) -> Option<String> {
     let holder = facts.directory?.holder.as_ref().filter(|holder| holder.who.task == task.id)?;
     let blocked = holder.blocked.as_ref()?;
-    let who = match (&blocked.program, blocked.pid) {
-        (Some(program), Some(pid)) => format!("{program} (process {pid})"),
-        (Some(program), None) => program.clone(),
-        (None, Some(pid)) => format!("process {pid}"),
-        (None, None) => "a process that can't be named".to_owned(),
-    };
-    Some(format!("{who} has locked the directory, and isn't one of ours"))
+    let who = blocked.who(|id| task_link(id, facts).label);
+    Some(match &blocked.run {
+        Some(LockingRun::Task { .. }) => {
+            format!("{who} has locked the directory: its machine hasn't stopped it yet")
+        }
+        Some(LockingRun::Elsewhere {}) => format!("{who} has locked the directory"),
+        None => format!("{who} has locked the directory, and isn't one of ours"),
+    })
 }
 
 fn parked(task: &Task, claim: &Claim, facts: &Facts<'_>) -> Explanation {
@@ -426,6 +428,13 @@ fn ended(task: &Task, outcome: &Outcome, claim: Option<&Claim>, facts: &Facts<'_
         commands.push(format!("multica issue rerun {}", task.facts.issue_key));
     }
     let holds = facts.directory.is_some_and(|directory| directory.is_held_by(task.id));
+    if let (false, true, Some(claim)) = (holds, task.is_stopping(), claim) {
+        return stopping(
+            claim,
+            facts,
+            Explanation { sentence, since: None, causes, ends_when: None, until: None, advice, commands },
+        );
+    }
     if !holds {
         return Explanation { sentence, since: None, causes, ends_when: None, until: None, advice, commands };
     }
@@ -446,6 +455,26 @@ fn ended(task: &Task, outcome: &Outcome, claim: Option<&Claim>, facts: &Facts<'_
     let ends_when =
         Some("the process tree is empty and the place in order; then the next in line goes on".to_owned());
     Explanation { sentence, since: None, causes, ends_when, until, advice, commands }
+}
+
+/// A run that was ended without its machine's word, which may work on until that machine is back.
+fn stopping(claim: &Claim, facts: &Facts<'_>, mut over: Explanation) -> Explanation {
+    let link = daemon_link(&claim.daemon, facts);
+    over.causes.push(Cause {
+        sentence: format!(
+            "{} was told to stop what it left, and hasn't said that it has: until then it may be at work",
+            link.label
+        ),
+        since: facts.since.told_to_stop,
+        link: Some(link),
+    });
+    let absent = absence(&claim.daemon, facts);
+    if absent.is_some() {
+        over.commands.push("multica daemon start".to_owned());
+    }
+    over.causes.extend(absent);
+    over.ends_when = Some("its machine is there and says that nothing of it is left".to_owned());
+    over
 }
 
 fn words(code: &str) -> String {

@@ -5,7 +5,9 @@ use proptest::prelude::*;
 use super::*;
 use crate::domain::directory::{self, Directory, DirectoryCommand, Place};
 use crate::domain::sentence::NoNames;
-use crate::domain::task::explain::{AgentFacts, DaemonFacts, Facts, HolderFacts, Since, Terms, explain};
+use crate::domain::task::explain::{
+    AgentFacts, DaemonFacts, Explanation, Facts, HolderFacts, Since, Terms, explain,
+};
 use crate::kernel::ids::MachineId;
 
 const TERMS: Terms = Terms {
@@ -190,7 +192,7 @@ fn a_parked_task_tells_what_its_holder_is_at_and_by_when_that_ends() {
 #[test]
 fn a_time_limit_that_ends_a_wait_is_told() {
     let until = |task: &Task, facts: Facts<'_>| explain(task, &facts).until;
-    let since = || Since { status: Some(at(100)), holder: None };
+    let since = || Since { status: Some(at(100)), ..Since::default() };
     let there = |on| Facts { since: since(), ..facts_of(None, on) };
     let queued = given(queued()).state();
     assert_eq!(until(&queued, there(0b111)), Some(at(3_700)));
@@ -214,6 +216,30 @@ fn claims_that_nobody_confirmed_are_counted() {
     assert!(!told(0).contains("didn't confirm"));
     assert!(told(1).contains("claimed once before, and the daemon didn't confirm"));
     assert!(told(3).contains("claimed 3 times before"));
+}
+
+#[test]
+fn a_run_that_was_given_up_is_said_to_be_at_work_until_its_machine_has_stopped_it() {
+    let lost = || {
+        let order = TaskEvent::CancelRequested(CancelRequested { generation: Some(1) });
+        running().into_iter().chain([order, TaskEvent::Failed(failed("runtime_offline"))])
+    };
+    let told = |events: Vec<TaskEvent>, bits| {
+        let since = Since { told_to_stop: Some(at(100)), ..Since::default() };
+        explain(&given(events).state(), &Facts { since, ..facts_of(None, bits) })
+    };
+    let told_to_stop = |explained: &Explanation| {
+        let cause = explained.causes.iter().find(|cause| cause.sentence.contains("was told to stop"));
+        cause.map(|cause| cause.since)
+    };
+    let away = told(lost().collect(), 0b001);
+    assert_eq!(told_to_stop(&away), Some(Some(at(100))), "{away:?}");
+    assert!(away.ends_when.is_some() && away.commands.contains(&"multica daemon start".to_owned()));
+    let back = told(lost().collect(), 0b111);
+    assert!(told_to_stop(&back).is_some() && !back.commands.contains(&"multica daemon start".to_owned()));
+    let stopped = TaskEvent::CancelAcknowledged(CancelAcknowledged { generation: 1, reason: None });
+    let over = told(lost().chain([stopped]).collect(), 0b111);
+    assert_eq!((told_to_stop(&over), over.ends_when), (None, None));
 }
 
 /// a task whose directory doesn't answer is told from one that has only just begun.
