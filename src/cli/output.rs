@@ -21,6 +21,10 @@ const TURN: Duration = Duration::from_millis(100);
 
 /// Characters of a table's cell: a path and most titles fit.
 const CELL: usize = 120;
+/// To that a terminal narrower than its rows makes them: keys, names of tasks and statuses stay whole.
+const LEAST_CELL: usize = 16;
+/// Spaces between two columns.
+const BETWEEN: u16 = 2;
 
 const HEADER: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
@@ -62,7 +66,7 @@ impl Out {
         if rows.is_empty() {
             return line(&format!("{DIM}{empty}{DIM:#}"));
         }
-        line(&coloured(headers, rows))
+        line(&coloured(headers, rows, terminal_width()))
     }
 
     /// One thing: the JSON, or a field a line.
@@ -209,11 +213,12 @@ fn of_status(word: &str) -> Style {
 
 /// A table whose head and whose statuses stand out. Where no terminal reads, or NO_COLOR is set, what it
 /// is printed with takes the colours out.
-fn coloured(headers: &[&str], mut rows: Vec<Vec<String>>) -> String {
+fn coloured(headers: &[&str], mut rows: Vec<Vec<String>>, width: Option<usize>) -> String {
     let status = headers.iter().position(|header| *header == "status");
+    let most = width.map_or(CELL, |width| fitting_cells(headers, &rows, width));
     for row in &mut rows {
         for (index, cell) in row.iter_mut().enumerate() {
-            *cell = plain(cell);
+            *cell = fitting(&plain_line(cell), most);
             cell.retain(|c| c != AROUND);
             if Some(index) == status {
                 *cell = format!("{AROUND}{cell}{AROUND}");
@@ -231,11 +236,33 @@ fn coloured(headers: &[&str], mut rows: Vec<Vec<String>>) -> String {
 }
 
 /// A cell that leaves room for the others: one long name must not make every row wide. JSON has all of it.
-fn fitting(cell: &str) -> String {
-    if cell.chars().count() <= CELL {
+fn fitting(cell: &str, most: usize) -> String {
+    if cell.chars().count() <= most {
         return cell.to_owned();
     }
-    cell.chars().take(CELL - 1).chain(['…']).collect()
+    cell.chars().take(most - 1).chain(['…']).collect()
+}
+
+/// How wide a cell may be for rows to fit a terminal's lines; below the least, lines are broken by the terminal.
+fn fitting_cells(headers: &[&str], rows: &[Vec<String>], width: usize) -> usize {
+    let mut columns: Vec<usize> = headers.iter().map(|header| header.chars().count()).collect();
+    for row in rows {
+        for (column, cell) in columns.iter_mut().zip(row) {
+            *column = (*column).max(plain_line(cell).chars().count());
+        }
+    }
+    let between = usize::from(BETWEEN) * columns.len().saturating_sub(1);
+    let whole = |most: usize| columns.iter().map(|column| (*column).min(most)).sum::<usize>() + between;
+    (LEAST_CELL..=CELL).rev().find(|most| whole(*most) <= width).unwrap_or(LEAST_CELL)
+}
+
+/// The terminal's width, where one reads.
+fn terminal_width() -> Option<usize> {
+    let terminal = console::Term::stdout();
+    if !terminal.is_term() {
+        return None;
+    }
+    terminal.size_checked().map(|(_, columns)| usize::from(columns))
 }
 
 /// A table without borders.
@@ -243,10 +270,10 @@ pub fn table(headers: &[&str], rows: Vec<Vec<String>>) -> String {
     let mut table = comfy_table::Table::new();
     table.load_style(comfy_table::presets::NOTHING);
     table.set_header(headers.iter().map(|header| header.to_uppercase()));
-    table.add_rows(rows.into_iter().map(|row| row.into_iter().map(|cell| fitting(&plain_line(&cell)))));
+    table.add_rows(rows.into_iter().map(|row| row.into_iter().map(|cell| fitting(&plain_line(&cell), CELL))));
     let last = headers.len().saturating_sub(1);
     for (index, column) in table.column_iter_mut().enumerate() {
-        column.set_padding((0, if index == last { 0 } else { 2 }));
+        column.set_padding((0, if index == last { 0 } else { BETWEEN }));
     }
     table.trim_fmt()
 }
@@ -344,6 +371,30 @@ mod tests {
     }
 
     #[test]
+    fn a_table_is_made_to_fit_the_terminal_that_shows_it() {
+        let headers = ["key", "title", "status", "assignee"];
+        let long = "Mend the door of the tower that the dragon broke when it came home last night";
+        let row =
+            |key: &str, title: &str| [key, title, "in_progress", "desktop/developer"].map(str::to_owned);
+        let rows = || vec![row("GAME-1", long).to_vec(), row("GAME-2", "Paint").to_vec()];
+        let shown = |width| anstream::adapter::strip_str(&coloured(&headers, rows(), width)).to_string();
+        let widest = |text: &str| {
+            let lines = text.lines().map(|line| line.chars().filter(|c| *c != AROUND).count());
+            lines.max().unwrap_or(0)
+        };
+        let whole = shown(None);
+        assert!(whole.contains(long), "who reads it in a file gets all of it");
+        let narrow = shown(Some(80));
+        assert!(widest(&narrow) <= 80, "{narrow}");
+        assert!(
+            narrow.contains("Mend the door") && narrow.contains('…') && narrow.contains("desktop/developer")
+        );
+        // Below what makes sense, lines are broken by the terminal.
+        assert!(shown(Some(10)).contains("in_progress"));
+        assert_eq!(shown(Some(300)), whole);
+    }
+
+    #[test]
     fn times_are_told_as_people_say_them() {
         let now: Timestamp = "2026-05-01T12:00:00Z".parse().expect("a time");
         let told = |at: &str| relative(now, at.parse().expect("a time"));
@@ -393,7 +444,7 @@ mod tests {
             vec!["c".to_owned(), "anything".to_owned(), "y".to_owned()],
         ];
         let headers = ["id", "status", "title"];
-        let shown = coloured(&headers, rows.clone());
+        let shown = coloured(&headers, rows.clone(), None);
         assert!(shown.contains("\u{1b}[31mfailed\u{1b}[0m    failed"), "{shown:?}");
         assert!(shown.contains("\u{1b}[32mrunning\u{1b}[0m"), "{shown:?}");
         let bare = anstream::adapter::strip_str(&shown).to_string();
