@@ -72,7 +72,7 @@ impl Place {
         let admin = connect(&self.embedded.owner_config("postgres")).await;
         admin.batch_execute(&format!("create database {name} template template0")).await.unwrap();
         let owner = self.embedded.owner_config(name);
-        migrate::run(&owner).await.unwrap();
+        migrate::run(&owner, Limits::default().database_wait).await.unwrap();
         Database { app: self.embedded.app_config(name), owner, name: name.to_owned() }
     }
 

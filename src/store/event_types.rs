@@ -6,9 +6,11 @@
 //!
 //! Not here: what the schemas say (`app::writer::check`).
 
-use tokio_postgres::{Config, NoTls};
+use tokio_postgres::Config;
 
 use super::StoreError;
+use super::pool::connect;
+use crate::kernel::limits::Millis;
 
 /// One version of one event's schema.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,16 +23,16 @@ pub struct EventType {
     pub sha256: [u8; 32],
 }
 
-/// Writes the catalogue down, as the owner; says how many rows are new or other ones.
+/// Writes the catalogue down, as the owner; says how many rows are new or other ones. The database has to answer
+/// within `wait`.
 ///
 /// # Errors
 /// [`StoreError`].
-pub async fn fill(owner: &Config, catalogue: &[EventType]) -> Result<u64, StoreError> {
+pub async fn fill(owner: &Config, wait: Millis, catalogue: &[EventType]) -> Result<u64, StoreError> {
     let types: Vec<&str> = catalogue.iter().map(|entry| entry.event_type.as_str()).collect();
     let versions: Vec<i16> = catalogue.iter().map(|entry| entry.schema_version).collect();
     let digests: Vec<&[u8]> = catalogue.iter().map(|entry| entry.sha256.as_slice()).collect();
-    let (client, connection) = owner.connect(NoTls).await?;
-    let driver = tokio::spawn(connection);
+    let (client, _driver) = connect(owner, wait).await?;
     let added =
         client.execute(include_str!("sql/add_event_types.sql"), &[&types, &versions, &digests]).await?;
     let differing: i64 = client
@@ -43,7 +45,5 @@ pub async fn fill(owner: &Config, catalogue: &[EventType]) -> Result<u64, StoreE
     } else {
         client.execute(include_str!("sql/replace_event_types.sql"), &[&types, &versions, &digests]).await?
     };
-    drop(client);
-    driver.abort();
     Ok(added + changed)
 }

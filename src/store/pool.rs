@@ -10,7 +10,24 @@ use tokio_postgres::{Client, Config, NoTls};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::StoreError;
-use crate::kernel::limits::Limits;
+use crate::kernel::limits::{Limits, Millis};
+
+/// A connection that ends with its guard.
+///
+/// # Errors
+/// [`StoreError::TimedOut`] when the database accepts but doesn't answer, as one that is stopped does.
+pub(super) async fn connect(
+    config: &Config,
+    wait: Millis,
+) -> Result<(Client, AbortOnDropHandle<()>), StoreError> {
+    let connected = tokio::time::timeout(wait.duration(), config.connect(NoTls)).await;
+    let (client, connection) = connected.map_err(|_| StoreError::TimedOut { waited_ms: wait.0 })??;
+    let driver = tokio::spawn(async move {
+        // How it ended is told to whoever asks the client.
+        drop(connection.await);
+    });
+    Ok((client, AbortOnDropHandle::new(driver)))
+}
 
 /// What is asked of the cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,14 +141,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::TimedOut`] when the database accepts but doesn't answer, as one that is stopped does.
     pub async fn connect_alone(&self) -> Result<(Client, AbortOnDropHandle<()>), StoreError> {
-        let wait = self.inner.limits.database_wait;
-        let connected = tokio::time::timeout(wait.duration(), self.inner.config.connect(NoTls)).await;
-        let (client, connection) = connected.map_err(|_| StoreError::TimedOut { waited_ms: wait.0 })??;
-        let driver = tokio::spawn(async move {
-            // How it ended is told to whoever asks the client.
-            drop(connection.await);
-        });
-        Ok((client, AbortOnDropHandle::new(driver)))
+        connect(&self.inner.config, self.inner.limits.database_wait).await
     }
 
     /// How to open a connection beside the pool, with the same role and timeouts.

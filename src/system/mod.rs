@@ -142,8 +142,8 @@ impl Server {
     /// # Errors
     /// [`SystemError`].
     pub async fn start(setup: Setup) -> Result<Self, SystemError> {
-        migrate::run(&setup.owner).await?;
-        event_types::fill(&setup.owner, &Schemas::catalogue()).await?;
+        migrate::run(&setup.owner, setup.limits.database_wait).await?;
+        event_types::fill(&setup.owner, setup.limits.database_wait, &Schemas::catalogue()).await?;
         let store = Store::open(setup.database, &setup.limits, setup.durability).await?;
         let registry = Arc::new(Registry::new(fold::registry::all())?);
         for built in install::run(&store, &registry).await? {

@@ -3,8 +3,10 @@
 use serde_json::{Value, json};
 
 use crate::cli::error::CliError;
-use crate::cli::output::{items, line, plain_line, text};
+use crate::cli::output::{items, line, plain_line, read, text};
 use crate::cli::session::Session;
+use crate::domain::webhook::OffBecause;
+use crate::wire::api::Webhook;
 
 /// One thing that was looked at.
 struct Look {
@@ -34,6 +36,7 @@ pub async fn run(session: &Session) -> Result<(), CliError> {
     if looks.iter().all(|look| look.next_step.is_none()) {
         looks.extend(read_models(session).await);
         looks.extend(daemons(session).await);
+        looks.extend(webhooks(session).await);
     }
     let faults = looks.iter().filter(|look| look.next_step.is_some()).count();
     if session.out.is_json() {
@@ -126,6 +129,49 @@ async fn daemons(session: &Session) -> Vec<Look> {
             }
         })
         .collect()
+}
+
+/// Nothing where there are none, or where they aren't this account's business.
+async fn webhooks(session: &Session) -> Vec<Look> {
+    let all = match session.get("/api/webhooks").await {
+        Ok(answer) => answer,
+        Err(error) if error.code() == "forbidden" => return Vec::new(),
+        Err(error) => return vec![Look::failed("webhooks", &error)],
+    };
+    let all: Vec<Webhook> = match read(&all) {
+        Ok(all) => all,
+        Err(error) => return vec![Look::failed("webhooks", &error)],
+    };
+    all.iter().map(webhook).collect()
+}
+
+fn webhook(one: &Webhook) -> Look {
+    let name = &one.name;
+    let off = match one.off_because {
+        Some(OffBecause::Gone) => Some("its receiver wants nothing any more"),
+        Some(OffBecause::Failing) => Some("too many of its deliveries were given up"),
+        Some(OffBecause::Asked) | None => None,
+    };
+    if let Some(why) = off {
+        let sentence = format!("The webhook {name} was turned off: {why}.");
+        return Look::wrong(
+            "webhooks",
+            sentence,
+            format!("When its receiver is mended: `multica webhook enable {name}`."),
+        );
+    }
+    if one.dead > 0 {
+        let sentence = match one.dead {
+            1 => format!("A delivery of the webhook {name} was given up."),
+            many => format!("{many} deliveries of the webhook {name} were given up."),
+        };
+        let step = format!(
+            "`multica webhook deliveries {name} --state dead` says why; `multica webhook retry {name} --all` tries them again."
+        );
+        return Look::wrong("webhooks", sentence, step);
+    }
+    let state = if one.off_because.is_some() { "is off, as somebody asked" } else { "delivers" };
+    Look::well("webhooks", format!("The webhook {name} {state}."))
 }
 
 fn capital(fault: &str) -> String {

@@ -281,7 +281,16 @@ async fn the_table_of_event_types_is_the_catalogue_of_the_build() {
     let change = "update es.event_types set sha256 = sha256('x') where event_type = 'task.queued'; \
                   insert into es.event_types values ('zeta.danced', 1, sha256('y'))";
     superuser.batch_execute(change).await.unwrap();
-    assert_eq!(event_types::fill(&served.db.owner, &Schemas::catalogue()).await.unwrap(), 1);
+    assert_eq!(
+        event_types::fill(
+            &served.db.owner,
+            multica::kernel::limits::Limits::default().database_wait,
+            &Schemas::catalogue()
+        )
+        .await
+        .unwrap(),
+        1
+    );
     let mut now = there().await;
     assert_eq!(now.pop().unwrap().event_type, "zeta.danced");
     assert_eq!(now, Schemas::catalogue());

@@ -328,6 +328,11 @@ async fn what_is_given_up_is_seen_everywhere_lets_the_rest_go_on_and_can_be_trie
     let sentence = said["entries"][0]["text"].as_str().unwrap();
     assert!(sentence.contains(&format!("event {position}")) && sentence.contains("4 attempts"), "{sentence}");
     assert!(sentence.contains("chat") && sentence.contains("500"), "{sentence}");
+    let doctor = served.cli_fails(&["doctor"]).await;
+    assert!(doctor.contains("!!  A delivery of the webhook chat was given up"), "{doctor}");
+    let metrics = served.get("/api/metrics").await.is(200);
+    let told = metrics.as_str().unwrap().lines().find(|line| line.starts_with("multica_webhook_dead{"));
+    assert!(told.is_some_and(|line| line.ends_with("} 1")), "{metrics}");
     let (code, said) = served.cli_refused(&["webhook", "retry", "chat", "1"]).await;
     assert!(code == 1 && said.contains("was given up"), "{said}");
     receiver.answers(|_| Reply::Status(200));

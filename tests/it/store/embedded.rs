@@ -143,7 +143,9 @@ async fn a_place_that_the_account_cannot_reach_is_refused_by_name() {
 async fn a_cluster_that_gives_up_durability_is_refused() {
     let folder = own_folder("fsync");
     let embedded = Embedded::start(options(&folder)).await.unwrap();
-    migrate::run(&embedded.owner_config(DATABASE)).await.unwrap();
+    migrate::run(&embedded.owner_config(DATABASE), multica::kernel::limits::Limits::default().database_wait)
+        .await
+        .unwrap();
     let app = embedded.app_config(DATABASE);
     let error = Store::open(app.clone(), &limits(), Durability::Required).await.unwrap_err();
     assert!(error.next_step().unwrap().contains("fsync"));
@@ -173,7 +175,9 @@ async fn what_was_acknowledged_survives_every_end_of_postgres_under_load() {
     let folder = own_folder("killed");
     let durable = Options { durable: true, ..options(&folder) };
     let embedded = Arc::new(Embedded::start(durable).await.unwrap());
-    migrate::run(&embedded.owner_config(DATABASE)).await.unwrap();
+    migrate::run(&embedded.owner_config(DATABASE), multica::kernel::limits::Limits::default().database_wait)
+        .await
+        .unwrap();
     let store = Store::open(embedded.app_config(DATABASE), &limits(), Durability::Required).await.unwrap();
     let registry = Arc::new(toy::registry());
     multica::readmodel::install::run(&store, &registry).await.unwrap();

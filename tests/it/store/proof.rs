@@ -159,7 +159,7 @@ async fn read_tightly(store: Store, mut end: tokio::sync::watch::Receiver<i64>) 
 async fn the_log_is_dense_on_primary_and_standby_whoever_writes_dies_or_idles() {
     let folder = own_folder("proof");
     let primary = Embedded::start(options(&folder)).await.unwrap();
-    migrate::run(&primary.owner_config(DATABASE)).await.unwrap();
+    migrate::run(&primary.owner_config(DATABASE), Limits::default().database_wait).await.unwrap();
     let store = Store::open(primary.app_config(DATABASE), &limits(), Durability::Waived).await.unwrap();
     let registry = Arc::new(toy::registry());
     multica::readmodel::install::run(&store, &registry).await.unwrap();

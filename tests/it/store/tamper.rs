@@ -214,7 +214,13 @@ async fn found(rig: &Rig, seals: &[Sealed]) -> Vec<(&'static str, Option<i64>)> 
 
 async fn of_five() -> (Rig, Client) {
     let rig = Rig::new().await;
-    event_types::fill(&rig.db.owner, &Schemas::catalogue()).await.unwrap();
+    event_types::fill(
+        &rig.db.owner,
+        multica::kernel::limits::Limits::default().database_wait,
+        &Schemas::catalogue(),
+    )
+    .await
+    .unwrap();
     for _ in 0..4 {
         rig.writer.submit(create()).await.unwrap();
     }

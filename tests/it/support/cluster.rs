@@ -129,7 +129,12 @@ async fn make(folder: &Path) -> PathBuf {
     let embedded = Embedded::start(options(folder)).await.unwrap();
     let admin = connect(&embedded.owner_config("postgres")).await;
     admin.batch_execute("create database multica_template template template0").await.unwrap();
-    migrate::run(&embedded.owner_config("multica_template")).await.unwrap();
+    migrate::run(
+        &embedded.owner_config("multica_template"),
+        multica::kernel::limits::Limits::default().database_wait,
+    )
+    .await
+    .unwrap();
     let template = connect(&embedded.owner_config("multica_template")).await;
     template
         .batch_execute("insert into es.clock_offset (by_interval) values (interval '0'); analyze")
