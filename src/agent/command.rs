@@ -174,6 +174,13 @@ mod tests {
         assert_eq!(output, "one\u{fffd}\n\nthree [the rest of this line was left out]");
     }
 
+    /// S294.
+    #[test]
+    fn exit_0_without_a_word_completes() {
+        let reader = Provider::Command.reader(&ReaderSetup::default(), &Limits::default());
+        assert_eq!(reader.finish(Exit::Code(0)), Outcome::Completed { output: String::new() });
+    }
+
     #[test]
     fn another_exit_fails_with_the_code_and_the_last_4_kib_of_standard_error() {
         for (exit, said) in [(Exit::Code(3), "exit code 3"), (Exit::Signal(9), "signal 9")] {

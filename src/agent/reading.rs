@@ -82,6 +82,22 @@ pub struct Message {
     pub stderr: bool,
 }
 
+impl Message {
+    /// Something that went wrong, as whoever watches the agent says it.
+    #[must_use]
+    pub fn error(words: &str) -> Self {
+        Self {
+            kind: MessageKind::Error,
+            tool: None,
+            call: None,
+            content: text::without_nul(words),
+            input: None,
+            output: None,
+            stderr: false,
+        }
+    }
+}
+
 /// What a line of output told.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Signal {

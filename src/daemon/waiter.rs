@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use super::enter::{cancelled, own_ordinal, send_own};
+use super::enter::{cancelled, forget, own_ordinal, send_own};
 use super::lives::Phase;
 use super::outbox::Sent;
 use super::run::Daemon;
@@ -39,10 +39,11 @@ pub async fn wait_for_lock(
             while is_busy(&daemon, &charge).await {
                 tokio::time::sleep(retry).await;
             }
-            if !told_free(&daemon, run, &charge).await {
-                return;
+            match told_free(&daemon, run, &charge).await {
+                Told::Again => tokio::time::sleep(retry).await,
+                Told::Heard => return,
+                Told::Unknown => return forget(&daemon, run),
             }
-            tokio::time::sleep(retry).await;
         }
     };
     tokio::select! {
@@ -61,15 +62,26 @@ async fn ended(mut cancel: watch::Receiver<Option<String>>) {
     while cancel.changed().await.is_ok() {}
 }
 
-/// Says that the lock is free; true when that has to be said again, because no slot is free to go on with.
-async fn told_free(daemon: &Daemon, run: RunId, charge: &Charge) -> bool {
-    let Some(directory) = directory_of(charge) else { return false };
+/// What came of saying that the lock is free.
+enum Told {
+    /// It has to be said again: no slot is free to go on with.
+    Again,
+    /// The server has it: its order is next.
+    Heard,
+    /// The server knows no such claim any more: no order will come.
+    Unknown,
+}
+
+/// Says that the lock is free.
+async fn told_free(daemon: &Daemon, run: RunId, charge: &Charge) -> Told {
+    let Some(directory) = directory_of(charge) else { return Told::Unknown };
     // A wait of its own each time: the same task may be blocked again later.
     let ordinal = own_ordinal(jiff::Timestamp::now().as_microsecond());
     let body = ReportBody::DirectoryLock { directory, lock: LockReport::Free {} };
     match send_own(daemon, run, ordinal, body).await {
-        Sent::Refused(error) => error.code() == NO_FREE_SLOT,
-        Sent::Accepted(_) | Sent::Stale | Sent::Gone | Sent::Superseded => false,
+        Sent::Refused(error) if error.code() == NO_FREE_SLOT => Told::Again,
+        Sent::Stale | Sent::Gone => Told::Unknown,
+        Sent::Refused(_) | Sent::Accepted(_) | Sent::Superseded => Told::Heard,
     }
 }
 

@@ -44,9 +44,8 @@ pub fn prompt(assignment: &Assignment, brief: Option<&str>, forgotten: bool, max
     }
     if forgotten {
         out.push_str(
-            "\n## A fresh session\n\nYou have worked on this before, in a session that began in another \
-             directory and can't be gone on with. You remember nothing of it: read the comments, and look at \
-             what is there before you begin.\n",
+            "\n## A fresh session\n\nYou have worked on this before, in a session that can't be gone on with here. \
+             You remember nothing of it: read the comments, and look at what is there before you begin.\n",
         );
     }
     let _ = writeln!(

@@ -156,18 +156,18 @@ impl Manifest {
         };
         for directory in &self.directories {
             beneath.make_directory(directory, 0o755).map_err(io("make", directory))?;
-            failpoint::hit("sidecar-directory");
+            failpoint::passes("sidecar-directory").map_err(io("make", directory))?;
         }
         for file in &self.files {
             if file.leftover {
                 beneath.remove_file(&file.path).map_err(io("remove", &file.path))?;
             }
             beneath.create(&file.path, file.content.as_bytes(), 0o644).map_err(io("write", &file.path))?;
-            failpoint::hit("sidecar-file");
+            failpoint::passes("sidecar-file").map_err(io("write", &file.path))?;
         }
         if let Some(brief) = &self.brief {
             brief.write(beneath, run, max).map_err(io("write", &brief.path))?;
-            failpoint::hit("sidecar-brief");
+            failpoint::passes("sidecar-brief").map_err(io("write", &brief.path))?;
         }
         Ok(())
     }

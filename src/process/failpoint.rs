@@ -4,8 +4,10 @@
 //! would (SIGKILL to itself): the journal's promises are tested with real deaths, not with imagined ones.
 //! `MULTICA_FAILPOINT=@FILE` reads `name:n`, or `name:n:stop` (SIGSTOP: somebody else can be killed at just
 //! this point), from a file at the process's first point. The process that gets there renames the file to
-//! `FILE.hit` with its process id inside, so that the file arms one process, once.
+//! `FILE.hit` with its process id inside, so that the file arms one process, once. `name:n:fail` makes the
+//! n-th call of [`passes`] with that name answer with an error, as a full disk would.
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::OnceLock;
@@ -16,8 +18,14 @@ use nix::unistd::Pid;
 struct Armed {
     name: String,
     left: Mutex<u32>,
-    signal: Signal,
+    effect: Effect,
     file: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy)]
+enum Effect {
+    Signal(Signal),
+    Fail,
 }
 
 static ARMED: OnceLock<Option<Armed>> = OnceLock::new();
@@ -29,34 +37,54 @@ fn armed() -> Option<Armed> {
         None => (text, None),
     };
     let text = text.trim();
-    let (text, signal) =
-        text.strip_suffix(":stop").map_or((text, Signal::SIGKILL), |text| (text, Signal::SIGSTOP));
+    let (text, effect) = if let Some(text) = text.strip_suffix(":stop") {
+        (text, Effect::Signal(Signal::SIGSTOP))
+    } else if let Some(text) = text.strip_suffix(":fail") {
+        (text, Effect::Fail)
+    } else {
+        (text, Effect::Signal(Signal::SIGKILL))
+    };
     let (name, count) = text.rsplit_once(':')?;
-    Some(Armed { name: name.to_owned(), left: Mutex::new(count.parse().ok()?), signal, file })
+    Some(Armed { name: name.to_owned(), left: Mutex::new(count.parse().ok()?), effect, file })
 }
 
 /// Passes the point of that name.
 pub fn hit(name: &str) {
-    let Some(armed) = ARMED.get_or_init(armed).as_ref().filter(|armed| armed.name == name) else { return };
-    let Ok(mut left) = armed.left.lock() else { return };
-    if *left == 0 {
-        return;
+    // A point that only passes can't fail: the test that armed it so sees that nothing happened.
+    drop(passes(name));
+}
+
+/// Passes the point of that name, or fails there.
+///
+/// # Errors
+/// Where a test wants it so.
+pub fn passes(name: &str) -> io::Result<()> {
+    match reached(name) {
+        None => Ok(()),
+        Some(Effect::Fail) => Err(io::Error::other("a test wants this to fail")),
+        Some(Effect::Signal(signal)) => {
+            // Nothing can be done about a refusal: the test that armed the point sees that we live on.
+            let _ = kill(Pid::this(), signal);
+            Ok(())
+        }
     }
-    *left -= 1;
+}
+
+/// What is to happen here and now.
+fn reached(name: &str) -> Option<Effect> {
+    let armed = ARMED.get_or_init(armed).as_ref().filter(|armed| armed.name == name)?;
+    let mut left = armed.left.lock().ok()?;
+    *left = left.checked_sub(1)?;
     if *left > 0 {
-        return;
+        return None;
     }
     drop(left);
     if let Some(file) = &armed.file {
         let mut taken = file.clone().into_os_string();
         taken.push(".hit");
         // Whoever renames it is the one; another process has been here otherwise.
-        if std::fs::rename(file, &taken).is_err()
-            || std::fs::write(&taken, format!("{}\n", std::process::id())).is_err()
-        {
-            return;
-        }
+        std::fs::rename(file, &taken).ok()?;
+        std::fs::write(&taken, format!("{}\n", std::process::id())).ok()?;
     }
-    // Nothing can be done about a refusal: the test that armed the point sees that we live on.
-    let _ = kill(Pid::this(), armed.signal);
+    Some(armed.effect)
 }

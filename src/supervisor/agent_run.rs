@@ -13,6 +13,7 @@ use tokio::process::{ChildStderr, ChildStdout};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
 
 use super::journal::Entry;
+use super::prepare;
 use super::run::{Run, RunError, wait_cancel};
 use crate::agent::{self, Launch, LaunchRequest, Outcome, Reader, ReaderSetup, Signal, Stdin};
 use crate::execenv::environment;
@@ -30,14 +31,39 @@ enum Stop {
     Cancelled(String),
 }
 
-/// Runs it and gives the verdict.
+/// How one start of it ended.
+enum Once {
+    Over(ReportBody),
+    /// The session that it was to go on with is what stood in the way, and nothing was done yet.
+    Forgotten(String),
+}
+
+/// Runs it and gives the verdict; once more with a fresh session where the one to go on with stood in the way.
 pub(super) async fn run(run: &mut Run, prompt: &str) -> Result<ReportBody, RunError> {
+    let why = match once(run, prompt).await? {
+        Once::Over(verdict) => return Ok(verdict),
+        Once::Forgotten(why) => why,
+    };
+    (run.afresh, run.session) = (true, None);
+    let note = format!("the session can't be gone on with, a fresh one is begun: {why}");
+    run.spool.messages(vec![wire(agent::Message::error(&note), run.charge.limits.message_bytes)])?;
+    let prompt = prepare::prompt_of(run);
+    Ok(match once(run, &prompt).await? {
+        Once::Over(verdict) => verdict,
+        Once::Forgotten(why) => fail(run, "agent_error.unknown", why),
+    })
+}
+
+/// Starts it and follows it to its end.
+async fn once(run: &mut Run, prompt: &str) -> Result<Once, RunError> {
+    let resumed = run.session_to_resume().is_some();
     let provider = run.provider()?;
     let mut environment = run.environment();
     let launch = match launch(run, prompt) {
         Ok(launch) => launch,
         Err(refusal) => {
-            return Ok(fail(run, refusal.reason(), crate::kernel::error_chain::Chain(&refusal).to_string()));
+            let said = crate::kernel::error_chain::Chain(&refusal).to_string();
+            return Ok(Once::Over(fail(run, refusal.reason(), said)));
         }
     };
     for (name, value) in &launch.environment {
@@ -48,9 +74,10 @@ pub(super) async fn run(run: &mut Run, prompt: &str) -> Result<ReportBody, RunEr
         Ok(running) => running,
         Err(error) => {
             let Outcome::Failed { reason, detail, .. } = agent::not_startable(&program, &error) else {
-                return Ok(fail(run, "agent_error.runtime_missing_executable", error.to_string()));
+                let said = error.to_string();
+                return Ok(Once::Over(fail(run, "agent_error.runtime_missing_executable", said)));
             };
-            return Ok(fail(run, reason, detail));
+            return Ok(Once::Over(fail(run, reason, detail)));
         }
     };
     let model = run.charge.assignment.agent.model.clone();
@@ -67,7 +94,7 @@ pub(super) async fn run(run: &mut Run, prompt: &str) -> Result<ReportBody, RunEr
     if !usage.is_empty() {
         run.report(ReportBody::Usage { usage })?;
     }
-    verdict(run, talk, stop, exit)
+    verdict(run, talk, stop, exit, resumed)
 }
 
 fn launch(run: &Run, prompt: &str) -> Result<Launch, agent::LaunchRefusal> {
@@ -213,8 +240,8 @@ async fn empty_tree(
     Ok(exit)
 }
 
-fn verdict(run: &Run, talk: Talk, stop: Stop, exit: Exit) -> Result<ReportBody, RunError> {
-    Ok(match stop {
+fn verdict(run: &Run, talk: Talk, stop: Stop, exit: Exit, resumed: bool) -> Result<Once, RunError> {
+    Ok(Once::Over(match stop {
         Stop::Cancelled(reason) => super::recover::cancelled_report(&reason, &run.ending()),
         Stop::Silent => fail(run, "idle_watchdog", "the agent said nothing for too long".to_owned()),
         Stop::Exited => {
@@ -223,12 +250,16 @@ fn verdict(run: &Run, talk: Talk, stop: Stop, exit: Exit) -> Result<ReportBody, 
                 (None, Some(signal)) => agent::Exit::Signal(signal),
                 (None, None) => agent::Exit::Unknown,
             };
-            match talk.reader.finish(exit) {
+            let tools_used = talk.reader.tools_used();
+            let outcome = talk.reader.finish(exit);
+            let afresh = outcome.wants_fresh_session(resumed, tools_used);
+            match outcome {
+                Outcome::Failed { detail, .. } if afresh => return Ok(Once::Forgotten(detail)),
                 Outcome::Completed { output } => ReportBody::Complete { output, ending: run.ending() },
                 Outcome::Failed { reason, detail, .. } => fail(run, reason, detail),
             }
         }
-    })
+    }))
 }
 
 fn fail(run: &Run, reason: &str, error: String) -> ReportBody {

@@ -161,7 +161,7 @@ async fn make_ready(run: &mut Run) -> Result<Prepared, RunError> {
     let json = serde_json::to_vec(&manifest)
         .map_err(|error| RunError::system("write the manifest")(error.into()))?;
     write_atomic(&run.manifest_path(), &json, 0o600).map_err(RunError::system("write the manifest"))?;
-    failpoint::hit("manifest");
+    failpoint::passes("manifest").map_err(RunError::system("write the manifest"))?;
     run.manifest = Some(manifest.clone());
     run.write(Entry::PreparePlan { steps: steps(&manifest) }, true)?;
     failpoint::hit("prepare-plan");
@@ -169,9 +169,7 @@ async fn make_ready(run: &mut Run) -> Result<Prepared, RunError> {
     manifest.write(&place.beneath, &run.folder, limits.brief_file_bytes)?;
     run.write(Entry::Prepared {}, false)?;
     failpoint::hit("prepared");
-    let inline = if manifest.brief.is_some() { None } else { Some(text.as_str()) };
-    let forgotten = run.charge.assignment.prior_session_id.is_some() && run.session_to_resume().is_none();
-    let prompt = prompt(&run.charge.assignment, inline, forgotten, limits.quoted_bytes);
+    let prompt = prompt_of(run);
     run.report(ReportBody::Prepared {
         place: if run.directory().is_some() { WorkPlace::InPlace } else { WorkPlace::Managed },
         work_dir: run.work_dir(),
@@ -180,6 +178,16 @@ async fn make_ready(run: &mut Run) -> Result<Prepared, RunError> {
         git,
     })?;
     Ok(Prepared::Ready { prompt })
+}
+
+/// What the agent is asked to do: the brief too where it stands in no file, and that its memory is gone where its
+/// session can't be gone on with.
+pub(super) fn prompt_of(run: &Run) -> String {
+    let (assignment, most) = (&run.charge.assignment, run.charge.limits.quoted_bytes);
+    let in_file = run.manifest.as_ref().is_some_and(|manifest| manifest.brief.is_some());
+    let text = (!in_file).then(|| brief(assignment, most));
+    let forgotten = assignment.prior_session_id.is_some() && run.session_to_resume().is_none();
+    prompt(assignment, text.as_deref(), forgotten, most)
 }
 
 fn steps(manifest: &Manifest) -> Vec<PrepareStep> {

@@ -57,8 +57,10 @@ pub fn plan(entries: &[Entry], world: World, ending: &EndingReport) -> Option<Pl
     if !world.terminal_reported {
         steps.push(FinalizeStep::ReportEnd);
     }
-    let exit_unknown = has(|entry| matches!(entry, Entry::Spawning {}))
-        && !has(|entry| matches!(entry, Entry::Exited { .. }));
+    // The program may have been started twice: the last start counts.
+    let since = now.iter().rposition(|entry| matches!(entry, Entry::Spawning {}));
+    let exit_unknown =
+        since.is_some_and(|at| !now[at..].iter().any(|entry| matches!(entry, Entry::Exited { .. })));
     Some(Plan {
         steps,
         verdict: verdict(now, ending),

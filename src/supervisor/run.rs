@@ -153,6 +153,8 @@ pub(super) struct Run {
     /// The work directory of an earlier run in which this one goes on.
     pub prior: Option<Prior>,
     pub session: Option<String>,
+    /// The session that was to be gone on with stood in the way: the agent begins afresh.
+    pub afresh: bool,
     pub agent: Option<(u32, u64)>,
     pub group: Option<File>,
 }
@@ -219,6 +221,7 @@ impl Run {
             manifest,
             prior: None,
             session,
+            afresh: false,
             agent,
             group,
         })
@@ -362,7 +365,7 @@ impl Run {
     /// directory isn't known, it would speak of other files.
     pub fn session_to_resume(&self) -> Option<&str> {
         let assignment = &self.charge.assignment;
-        let session = assignment.prior_session_id.as_deref()?;
+        let session = assignment.prior_session_id.as_deref().filter(|_| !self.afresh)?;
         // Asked for by its name: opened, what stands there could hold us up.
         let prior = std::fs::metadata(assignment.prior_work_dir.as_deref()?).ok()?;
         let here = device_and_inode(&self.place.as_ref()?.handle).ok()?;

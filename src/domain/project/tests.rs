@@ -127,6 +127,15 @@ fn a_daemon_has_one_directory_in_a_project_on_attach_and_on_update() {
     };
     given(two()).when(move_to("/srv/art", "laptop")).then_refused("duplicate_for_daemon");
     given(two()).when(move_to("/srv/art", "tower")).then_nothing();
+    // It doesn't stand in its own way.
+    let moved = ProjectEvent::ResourceUpdated(ResourceUpdated {
+        resource: ResourceId(id(21)),
+        resource_ref: directory("/srv/new", "tower"),
+        label: None,
+        position: 1,
+        verified: false,
+    });
+    given(two()).when(move_to("/srv/new", "tower")).then([moved]);
 }
 
 #[test]
@@ -146,6 +155,42 @@ fn a_new_name_leaves_the_place_alone_and_stands_in_both_spots() {
         verified: false,
     })]);
     assert_eq!(state.resources[0].label.as_deref(), Some("game"));
+}
+
+/// S008: also where the reference holds what this build knows nothing of; and a name that is taken away is taken
+/// away in both spots.
+#[test]
+fn a_new_name_keeps_unknown_keys_and_none_clears_both_spots() {
+    let odd = |label: Option<&str>| {
+        let mut reference =
+            object(json!({"local_path": "/srv/game", "daemon_id": "laptop", "odd": {"k": [1]}}));
+        reference.extend(label.map(|label| ("label".to_owned(), json!(label))));
+        reference
+    };
+    let stands = |label: Option<&str>| {
+        let label = label.map(str::to_owned);
+        let (resource_ref, resource) = (odd(label.as_deref()), ResourceId(id(20)));
+        ResourceUpdated { resource, resource_ref, label, position: 0, verified: false }
+    };
+    let attached = ResourceAttached {
+        resource: ResourceId(id(20)),
+        resource_type: "local_directory".to_owned(),
+        resource_ref: odd(None),
+        label: None,
+        position: 0,
+        verified: false,
+    };
+    let before = || [created(), ProjectEvent::ResourceAttached(attached.clone())];
+    let name = |label: Option<&str>| ProjectCommand::UpdateResource {
+        resource: ResourceId(id(20)),
+        resource_ref: None,
+        label: Some(label.map(str::to_owned)),
+        position: None,
+        machine: MachineFacts::default(),
+    };
+    given(before()).when(name(Some("game"))).then([ProjectEvent::ResourceUpdated(stands(Some("game")))]);
+    let named = before().into_iter().chain([ProjectEvent::ResourceUpdated(stands(Some("game")))]);
+    given(named).when(name(None)).then([ProjectEvent::ResourceUpdated(stands(None))]);
 }
 
 #[test]

@@ -70,6 +70,31 @@ fn unknown_keys_stay_and_a_normalised_reference_normalises_to_itself() {
     );
 }
 
+/// S002.
+#[test]
+fn spaces_around_what_was_typed_are_not_stored() {
+    let local = find("local_directory").unwrap().normalise(&object(json!({
+        "local_path": " \t/srv/my game \n", "daemon_id": " d ", "label": " game "
+    })));
+    assert_eq!(
+        Value::Object(local.unwrap()),
+        json!({"local_path": "/srv/my game", "daemon_id": "d", "label": "game"})
+    );
+    let repo = find("github_repo").unwrap().normalise(&object(json!({"url": " git@host:o/n.git "})));
+    assert_eq!(Value::Object(repo.unwrap()), json!({"url": "git@host:o/n.git"}));
+    assert_eq!(check(" /srv/my game ", &PathFacts::default()).as_deref(), Ok("/srv/my game"));
+}
+
+/// S017: the roots of Windows are none of a POSIX machine's, where they aren't even absolute.
+#[test]
+fn roots_of_drives_and_shares_are_refused_and_are_nothing_where_there_are_no_drives() {
+    for root in ["G:\\", "\\\\srv\\share", "\\\\srv\\share\\"] {
+        assert_eq!(shape(root), Err(PathRefusal::DriveRoot), "{root}");
+        assert_eq!(check(root, &PathFacts::default()), Err(PathRefusal::NotAbsolute), "{root}");
+    }
+    assert_eq!(shape("G:\\proj"), Ok(()));
+}
+
 #[test]
 fn a_local_directory_names_the_key_that_is_wrong() {
     let kind = find("local_directory").unwrap();

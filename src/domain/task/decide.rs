@@ -52,10 +52,10 @@ pub fn decide(task: Option<&Task>, command: TaskCommand) -> Decision {
             TaskEvent::CancelReceived(Generation { generation })
         }),
         TaskCommand::ProcessStarted(e) => {
-            fact(task, e.generation, Fact::ProcessStarted, || TaskEvent::ProcessStarted(e))
+            of_process(task, e.generation, Fact::ProcessStarted, || TaskEvent::ProcessStarted(e))
         }
         TaskCommand::ProcessExited(e) => {
-            fact(task, e.generation, Fact::ProcessExited, || TaskEvent::ProcessExited(e))
+            of_process(task, e.generation, Fact::ProcessExited, || TaskEvent::ProcessExited(e))
         }
         TaskCommand::Finalized(e) => fact(task, e.generation, Fact::Finalized, || TaskEvent::Finalized(e)),
         TaskCommand::SidecarsLeft(e) => {
@@ -327,6 +327,16 @@ fn fact(task: &Task, generation: u32, fact: Fact, event: impl FnOnce() -> TaskEv
         return Ok(Vec::new());
     }
     live_or_ended(task, generation, event)
+}
+
+/// While it runs, a claim may start its program once more, with a fresh session: the facts of the two take turns.
+fn of_process(task: &Task, generation: u32, said: Fact, event: impl FnOnce() -> TaskEvent) -> Decision {
+    let mut known = task.reported.iter().rev().filter(|(of, _)| *of == generation).map(|(_, known)| *known);
+    let last = known.find(|known| matches!(known, Fact::ProcessStarted | Fact::ProcessExited));
+    if matches!(task.phase, Phase::Running(_)) && last.is_some_and(|last| last != said) {
+        return live_or_ended(task, generation, event);
+    }
+    fact(task, generation, said, event)
 }
 
 fn live_or_ended(task: &Task, generation: u32, event: impl FnOnce() -> TaskEvent) -> Decision {

@@ -343,6 +343,22 @@ fn what_a_machine_says_after_the_end_is_kept_once() {
 }
 
 #[test]
+fn a_program_that_is_started_again_is_told_in_turns_and_each_turn_once() {
+    let (start, exit) = (|| TaskCommand::ProcessStarted(process()), || TaskCommand::ProcessExited(exited()));
+    let (started, ended) = (TaskEvent::ProcessStarted(process()), TaskEvent::ProcessExited(exited()));
+    let once = || running().into_iter().chain([started.clone()]);
+    given(once()).when(start()).then_nothing();
+    let over = || once().chain([ended.clone()]);
+    given(over()).when(exit()).then_nothing();
+    given(over()).when(start()).then([started.clone()]);
+    let twice = || over().chain([started.clone()]);
+    given(twice()).when(start()).then_nothing();
+    given(twice()).when(exit()).then([ended.clone()]);
+    // Once the task is over a fact that is known is known.
+    given(over().chain([TaskEvent::Completed(completed())])).when(start()).then_nothing();
+}
+
+#[test]
 fn usage_and_session_said_twice_are_said_once() {
     let usage = || TaskCommand::RecordUsage { generation: 1, usage: used().usage };
     given(running()).when(usage()).then([TaskEvent::UsageRecorded(used())]);

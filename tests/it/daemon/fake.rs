@@ -328,7 +328,9 @@ impl Machine {
         let arguments = arguments.iter().map(|a| (*a).to_owned()).collect();
         // As root, directories of root are open to agents only where the machine's owner says so.
         std::fs::create_dir_all(home.path().join(".multica")).expect("made");
-        let allowed = json!({"allowed_directories": [home.path().join("repo"), home.path().join("other")]});
+        // One that can be reached only through another, and isn't there: nobody's business but its own.
+        let allowed = ["repo/below", "repo", "other"].map(|entry| home.path().join(entry));
+        let allowed = json!({"allowed_directories": allowed});
         std::fs::write(home.path().join(".multica/config.json"), allowed.to_string()).expect("written");
         for directory in ["repo", "other"] {
             std::fs::create_dir(home.path().join(directory)).expect("made");
@@ -393,6 +395,12 @@ impl Machine {
     pub fn recorded(&self) -> Vec<PathBuf> {
         let tasks = self.home.path().join(".multica/daemon/tasks");
         std::fs::read_dir(tasks).map(|all| all.flatten().map(|e| e.path()).collect()).unwrap_or_default()
+    }
+
+    /// What the running daemon says of itself to its own account's programs.
+    pub fn local_state(&self) -> Value {
+        let text = std::fs::read(self.home.path().join(".multica/daemon/daemon.json")).expect("it runs");
+        serde_json::from_slice(&text).expect("json")
     }
 
     /// As `kill -9` does.

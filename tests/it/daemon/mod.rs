@@ -1,6 +1,7 @@
 //! The daemon as a process, against a small server that speaks its protocol.
 
 mod damage;
+mod ends;
 mod fake;
 mod waits;
 
@@ -18,6 +19,17 @@ async fn in_the_queue(script: &str) -> (Fake, Machine, String) {
     until("it wants in", || fake.has(&task, "enter-directory")).await;
     until("it is forgotten", || machine.recorded().is_empty()).await;
     (fake, machine, task)
+}
+
+/// What the daemon says of itself.
+fn status(machine: &Machine) -> serde_json::Value {
+    let assert = machine.command(&["daemon", "status", "--output", "json"]).assert().success();
+    serde_json::from_slice(&assert.get_output().stdout).expect("json")
+}
+
+/// How many tasks wait for a directory on this machine, as the daemon says.
+fn waiting(machine: &Machine) -> Option<u64> {
+    status(machine)["resource_wait_task_count"].as_u64()
 }
 
 /// Orders that the task goes on: the directory that it asked for is its own.
@@ -135,23 +147,45 @@ async fn a_clean_stop_leaves_no_agent_and_signs_off_last() {
     assert_eq!(calls.last().map(String::as_str), Some("/api/daemon/deregister"), "{calls:?}");
 }
 
+/// S271: on whatever port, the one of the first too; the first goes on as if nothing had been.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_daemon_of_the_profile_is_refused_and_status_tells_of_the_first() {
     let fake = Fake::start().await;
     let machine = Machine::start(&fake, &[]);
     until("it is registered", || !fake.keys("/api/daemon/heartbeat").is_empty()).await;
-    machine.command(&["daemon", "start", "--foreground", "--health-port", "0"]).assert().code(1);
-    let assert = machine.command(&["daemon", "status", "--output", "json"]).assert().success();
-    let status: serde_json::Value = serde_json::from_slice(&assert.get_output().stdout).expect("json");
+    let first = machine.local_state();
+    let port = first["port"].to_string();
+    for port in ["0", port.as_str()] {
+        let second = ["daemon", "start", "--foreground", "--health-port", port];
+        let assert = machine.command(&second).assert().code(1);
+        let said = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+        assert!(said.contains(&first["pid"].to_string()), "{said}");
+    }
+    assert_eq!(machine.local_state(), first);
+    assert_eq!(fake.keys("/api/daemon/register").len(), 1);
+    let beats = fake.keys("/api/daemon/heartbeat").len();
+    until("the first beats on", || fake.keys("/api/daemon/heartbeat").len() > beats).await;
+    let status = status(&machine);
     assert_eq!((status["status"].as_str(), status["connected"].as_bool()), (Some("running"), Some(true)));
+    assert_eq!(status["pid"], first["pid"]);
+    let task = fake.offer(assignment(QUICK));
+    until("it does its work", || fake.has(&task, "complete")).await;
     machine.stop().await;
 }
 
+/// S002, S029, S243.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_directory_is_entered_before_it_is_touched_and_released_with_the_last_report() {
     let fake = Fake::start().await;
     let machine = Machine::start(&fake, &[]);
-    let task = fake.offer(in_directory("cat > /dev/null; pwd", &machine.repo()));
+    let mut assignment = in_directory("cat > /dev/null; pwd", &machine.repo());
+    // As an older server may have kept it, and beside a repository that could be checked out elsewhere.
+    assignment["project_resources"][0]["resource_ref"]["local_path"] =
+        json!(format!("  {} ", machine.repo().display()));
+    let repository = json!({"id": "0190aaaa-0000-7000-8000-000000000006", "resource_type": "github_repo",
+        "resource_ref": {"url": "https://example.invalid/game.git"}});
+    assignment["project_resources"].as_array_mut().expect("a list").insert(0, repository);
+    let task = fake.offer(assignment);
     until("the task is over", || fake.has(&task, "complete") || fake.has(&task, "fail")).await;
     let kinds = fake.kinds(&task);
     let place = |kind: &str| kinds.iter().position(|k| k == kind);
@@ -163,6 +197,8 @@ async fn a_directory_is_entered_before_it_is_touched_and_released_with_the_last_
     assert_eq!(complete["directory"], entered["directory"], "{complete}");
     assert_eq!(complete["output"].as_str().map(str::trim), machine.repo().to_str());
     assert_eq!(std::fs::read_dir(machine.repo()).expect("read").count(), 0, "context files are gone");
+    let env_root = fake.report(&task, "prepared")["env_root"].as_str().expect("a path").to_owned();
+    assert!(!std::path::Path::new(&env_root).join("workdir").exists(), "nothing is checked out beside it");
     machine.stop().await;
 }
 
@@ -177,41 +213,100 @@ async fn a_queued_task_is_forgotten_until_it_is_promoted() {
     machine.stop().await;
 }
 
+/// S037: who waits on this machine is counted, as long as it waits.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_foreign_lock_is_waited_for_and_its_end_is_told() {
     let fake = Fake::start().await;
     let machine = Machine::start(&fake, &[]);
     let foreign = std::fs::File::open(machine.repo()).expect("opened");
     foreign.try_lock().expect("locked");
-    let task = fake.offer(in_directory(QUICK, &machine.repo()));
+    let script = "cat > /dev/null; while [ ! -e go ]; do sleep 0.02; done";
+    let task = fake.offer(in_directory(script, &machine.repo()));
     let states = |fake: &Fake| fake.kinds(&task).iter().filter(|kind| *kind == "directory-lock").count();
     until("the lock is told", || states(&fake) == 1).await;
     assert_eq!(fake.report(&task, "directory-lock")["lock"]["state"], "blocked");
+    until("it counts as waiting", || waiting(&machine) == Some(1)).await;
+    let seen = status(&machine);
+    assert_eq!(seen["tasks"][0]["state"], "waiting for a foreign lock", "{seen}");
+    assert_eq!(seen["running_task_count"], 0, "it has no slot: {seen}");
     drop(foreign);
     until("the end of it is told", || states(&fake) == 2).await;
     promote(&fake, &task);
+    until("the agent runs", || fake.has(&task, "process-started")).await;
+    let seen = status(&machine);
+    assert_eq!(
+        (&seen["resource_wait_task_count"], &seen["running_task_count"]),
+        (&json!(0), &json!(1)),
+        "{seen}"
+    );
+    std::fs::write(machine.repo().join("go"), "").expect("written");
     until("it is complete", || fake.has(&task, "complete")).await;
     machine.stop().await;
 }
 
-/// S035: without a grant nothing starts; the same question is asked until it is answered, and can be seen.
+/// S035: without a grant nothing starts, whether the answer is a failure or never comes; the same question is
+/// asked until it is answered, and can be seen. The answer is that it has to queue: even then nothing starts.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_directory_is_asked_for_under_one_key_until_the_answer_comes() {
     let fake = Fake::start().await;
-    let machine = Machine::start(&fake, &[]);
-    let task = fake.offer(in_directory("cat > /dev/null; touch ran", &machine.repo()));
-    let path = format!("/api/daemon/tasks/{task}/enter-directory");
-    fake.fail(&path, 503, u32::MAX);
+    fake.queue();
+    let limits = fake::LIMITS.replace(r#""http_timeout":5000"#, r#""http_timeout":400"#);
+    let machine = Machine::with(&fake, &[], vec![("MULTICA_LIMITS", limits)]);
+    let assignment = in_directory("cat > /dev/null; touch ran", &machine.repo());
+    let path = format!("/api/daemon/tasks/{}/enter-directory", assignment["id"].as_str().expect("an id"));
+    fake.fail(&path, 500, u32::MAX);
+    let task = fake.offer(assignment);
     until("it has asked thrice", || fake.keys(&path).len() >= 3).await;
+    let untouched = || std::fs::read_dir(machine.repo()).expect("read").count() == 0;
+    assert!(!fake.has(&task, "prepared") && untouched());
+    let seen = status(&machine);
+    assert_eq!(seen["tasks"][0]["state"], "entering", "{seen}");
+    assert_eq!(seen["tasks"][0]["id"], task.as_str(), "{seen}");
+    fake.silence(&path);
+    let asked = fake.keys(&path).len();
+    until("it has asked twice more", || fake.keys(&path).len() >= asked + 2).await;
+    assert!(!fake.has(&task, "prepared") && untouched());
+    fake.allow(&path);
+    until("it is forgotten: it has to queue", || machine.recorded().is_empty()).await;
     let keys = fake.keys(&path);
     assert!(keys.iter().all(|key| *key == keys[0]), "{keys:?}");
-    assert!(!fake.has(&task, "prepared") && std::fs::read_dir(machine.repo()).expect("read").count() == 0);
-    let assert = machine.command(&["daemon", "status", "--output", "json"]).assert().success();
-    let status: serde_json::Value = serde_json::from_slice(&assert.get_output().stdout).expect("json");
-    assert_eq!(status["tasks"].as_array().map(Vec::len), Some(1), "{status}");
-    fake.fail(&path, 503, 0);
+    assert!(!fake.has(&task, "prepared") && untouched());
+    promote(&fake, &task);
     until("it is complete", || fake.has(&task, "complete")).await;
     assert!(machine.repo().join("ran").exists());
+    machine.stop().await;
+}
+
+/// S031, S037: a server that knows the task no more is told nothing more of it, and nothing of it stays here:
+/// neither while its directory is asked for, nor once the lock is free that it waited for.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_that_the_server_knows_no_more_is_let_go_without_a_word() {
+    let fake = Fake::start().await;
+    let machine = Machine::start(&fake, &[]);
+    let unknown = in_directory("cat > /dev/null; touch ran", &machine.other());
+    let path = |task: &str, kind: &str| format!("/api/daemon/tasks/{task}/{kind}");
+    let asking = unknown["id"].as_str().expect("an id").to_owned();
+    fake.refuse(&path(&asking, "enter-directory"), 404, "not_found");
+    fake.offer(unknown);
+    until("it asked", || !fake.keys(&path(&asking, "enter-directory")).is_empty()).await;
+    until("nothing is in hand", || machine.recorded().is_empty()).await;
+    assert_eq!(fake.kinds(&asking), ["receipt"]);
+
+    let foreign = std::fs::File::open(machine.repo()).expect("opened");
+    foreign.try_lock().expect("locked");
+    let task = fake.offer(in_directory("cat > /dev/null; touch ran", &machine.repo()));
+    until("it counts as waiting", || waiting(&machine) == Some(1)).await;
+    fake.refuse(&path(&task, "directory-lock"), 404, "not_found");
+    let told = fake.kinds(&task);
+    drop(foreign);
+    until("nothing is in hand", || machine.recorded().is_empty()).await;
+    let seen = status(&machine);
+    assert_eq!((&seen["resource_wait_task_count"], &seen["tasks"]), (&json!(0), &json!([])), "{seen}");
+    assert_eq!(fake.kinds(&task), told);
+    // Who comes behind it gets the directory.
+    let next = fake.offer(in_directory(QUICK, &machine.repo()));
+    until("the next one is complete", || fake.has(&next, "complete")).await;
+    assert!(!machine.repo().join("ran").exists());
     machine.stop().await;
 }
 

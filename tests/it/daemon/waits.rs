@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::fake::{self, Fake, Machine, assignment, in_directory, until};
-use super::{QUICK, in_the_queue, promote};
+use super::{QUICK, in_the_queue, promote, status, waiting};
 
 fn count(fake: &Fake, task: &str, kind: &str) -> usize {
     fake.kinds(task).iter().filter(|known| *known == kind).count()
@@ -57,6 +57,74 @@ async fn a_directory_that_does_not_answer_holds_up_its_own_task_only() {
     machine.stop().await;
 }
 
+/// A file system that answers nothing, mounted over a directory as long as this lives.
+struct Hanging {
+    holder: std::process::Child,
+    over: std::path::PathBuf,
+}
+
+impl Hanging {
+    /// None where this account or system can't mount.
+    fn over(directory: &Path) -> Option<Self> {
+        // Whoever answers for it is a shell that waits for its own end.
+        let script = "exec 3<>/dev/fuse && mount -i -t fuse -o fd=3,rootmode=40000,user_id=0,group_id=0 hangs \
+                      \"$1\" && echo hangs && read _; umount -l \"$1\"";
+        let mut holder = std::process::Command::new("/bin/sh")
+            .args(["-c", script, "sh"])
+            .arg(directory)
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .expect("a shell");
+        let mut said = String::new();
+        let mut output = std::io::BufReader::new(holder.stdout.take().expect("its output"));
+        std::io::BufRead::read_line(&mut output, &mut said).expect("read");
+        let hanging = Self { holder, over: directory.to_owned() };
+        (said == "hangs\n").then_some(hanging)
+    }
+}
+
+impl Drop for Hanging {
+    fn drop(&mut self) {
+        // Its input ends, and with it the file system and whoever still asks it.
+        drop(self.holder.stdin.take());
+        drop(self.holder.wait());
+        assert!(std::thread::panicking() || std::fs::read_dir(&self.over).is_ok());
+    }
+}
+
+/// A-003: a directory whose file system hangs (a network, a FUSE mount) is waited for by its own task, which is
+/// seen and can be cancelled; tasks of others, probes of them and heartbeats go on.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_system_that_hangs_holds_up_its_own_task_only() {
+    let fake = Fake::start().await;
+    let machine = Machine::start(&fake, &[]);
+    let Some(hanging) = Hanging::over(&machine.repo()) else {
+        eprintln!("this account or system can't mount: nothing to see here");
+        return machine.stop().await;
+    };
+    let stuck = fake.offer(in_directory("cat > /dev/null; touch ran", &machine.repo()));
+    until("it is looked at", || fake.has(&stuck, "receipt")).await;
+    let other = fake.offer(in_directory("cat > /dev/null; touch ran", &machine.other()));
+    until("a task of another directory is complete", || fake.has(&other, "complete")).await;
+    assert!(machine.other().join("ran").exists());
+    let beats = fake.keys("/api/daemon/heartbeat").len();
+    until("heartbeats go on", || fake.keys("/api/daemon/heartbeat").len() > beats).await;
+    let seen = status(&machine);
+    assert_eq!(
+        (&seen["tasks"][0]["id"], &seen["tasks"][0]["state"]),
+        (&json!(stuck), &json!("entering")),
+        "{seen}"
+    );
+    fake.order(json!({"kind": "cancel", "task": stuck, "generation": 1}));
+    until("the cancel is acknowledged", || fake.has(&stuck, "cancel-ack")).await;
+    until("nothing is in hand", || machine.recorded().is_empty()).await;
+    assert_eq!(fake.kinds(&stuck), ["receipt", "cancel-received", "cancel-ack"]);
+    drop(hanging);
+    machine.stop().await;
+}
+
 /// A-003: without a cancel too the wait for a directory that hangs has an end, by name.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_look_at_a_directory_has_a_limit() {
@@ -87,6 +155,7 @@ async fn a_task_that_waits_for_a_foreign_lock_is_cancelled_at_once() {
         String::from_utf8_lossy(&status.get_output().stdout).contains("waiting for a foreign lock")
     };
     until("it is seen to wait", waits).await;
+    assert_eq!(waiting(&machine), Some(1));
     fake.order(json!({"kind": "cancel", "task": task, "generation": 1}));
     let ordered = Instant::now();
     until("the cancel is acknowledged", || fake.has(&task, "cancel-ack")).await;
@@ -94,6 +163,7 @@ async fn a_task_that_waits_for_a_foreign_lock_is_cancelled_at_once() {
     let directory = fake.report(&task, "enter-directory")["directory"].clone();
     assert_eq!(fake.report(&task, "cancel-ack")["directory"], directory, "it is given back");
     until("it is forgotten", || machine.recorded().is_empty()).await;
+    assert_eq!(waiting(&machine), Some(0));
     drop(foreign);
     assert_eq!(std::fs::read_dir(machine.repo()).expect("read").count(), 0);
     machine.stop().await;

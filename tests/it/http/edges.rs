@@ -148,7 +148,28 @@ async fn a_second_directory_of_a_daemon_is_refused_and_a_reader_waits_for_its_po
     let body = json!({"resource_type": "local_directory",
         "resource_ref": {"local_path": "/srv/other", "daemon_id": "machine-1"}});
     let path = format!("/api/projects/{}/resources", scene.project);
-    assert_eq!(scene.served.post(&path, &body).await.status, 409);
+    assert_eq!(scene.served.post(&path, &body).await.problem(409), "duplicate_for_daemon");
+    // Of another daemon it is welcome, until it is to become one of the first's; the first can be moved.
+    let elsewhere = json!({"resource_type": "local_directory",
+        "resource_ref": {"local_path": "/srv/other", "daemon_id": "elsewhere"}});
+    let second = scene.served.post(&path, &elsewhere).await.is(201)["id"].as_str().unwrap().to_owned();
+    let put = async |resource: &str, reference: serde_json::Value| {
+        let body = json!({"resource_ref": reference});
+        let path = format!("{path}/{resource}");
+        scene.served.send(&scene.served.token, "PUT", &path, Some(&body), &[]).await
+    };
+    let taken = put(&second, json!({"local_path": "/srv/other", "daemon_id": "machine-1"})).await;
+    assert_eq!(taken.problem(409), "duplicate_for_daemon");
+    let moved = put(&scene.resource, json!({"local_path": "/srv/moved", "daemon_id": "machine-1"})).await;
+    assert_eq!(moved.is(200)["resource_ref"]["local_path"], "/srv/moved");
+    let all = scene.served.get(&path).await.is(200);
+    let paths: Vec<_> = all["resources"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|r| r["resource_ref"]["local_path"].clone())
+        .collect();
+    assert_eq!(paths, ["/srv/moved", "/srv/other"]);
     let made = scene.served.post("/api/projects", &json!({"title": "Z"})).await;
     let position: i64 = made.header("x-multica-position").unwrap().parse().unwrap();
     scene.served.get(&format!("/api/projects?at_least={position}")).await.is(200);

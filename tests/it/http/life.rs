@@ -187,6 +187,33 @@ async fn a_claim_given_back_too_late_does_not_disturb_the_next_one() {
     scene.finish().await;
 }
 
+/// S246: while something of a task can't be read for a while its claim isn't answered, nothing of it is ended, and
+/// under the same key the whole is given once it can be read.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_claim_that_can_not_be_read_for_a_while_is_given_later_and_ends_nothing() {
+    let scene = Scene::new().await;
+    let task = scene.issue("One").await;
+    let body = json!({"daemon_id": DAEMON, "runtime_ids": [scene.runtime], "max_tasks": 5,
+        "incarnation": scene.incarnation, "wait_ms": 0});
+    let rename = async |from: &str, to: &str| {
+        let sql = format!("alter table es.{from} rename to {to}");
+        scene.served.db.superuser().await.batch_execute(&sql).await.unwrap();
+    };
+    // Its issue's words can't be read; that it was claimed can be written.
+    rename("contents", "contents_elsewhere").await;
+    for _ in 0..2 {
+        let answer = scene.served.keyed("c1", "/api/daemon/tasks/claim", &body).await;
+        assert!(answer.status >= 500 && answer.body.get("tasks").is_none(), "{:#}", answer.body);
+    }
+    rename("contents_elsewhere", "contents").await;
+    assert_eq!(scene.status(&task).await, "dispatched");
+    let given = scene.served.keyed("c1", "/api/daemon/tasks/claim", &body).await.is(200);
+    assert_eq!((&given["tasks"][0]["id"], &given["tasks"][0]["generation"]), (&json!(task), &json!(1)));
+    assert_eq!(given["tasks"][0]["thread_name"], "One");
+    scene.report(&task, 1, 1, "receipt", json!({})).await.is(200);
+    scene.finish().await;
+}
+
 /// S280: a daemon that offers something else from now on loses nothing of what it runs.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_set_of_runtimes_leaves_what_runs_alone() {

@@ -1,6 +1,6 @@
 //! Agents that behave badly.
 
-use multica::kernel::limits::Millis;
+use multica::kernel::limits::{Limits, Millis};
 use multica::wire::daemon::ReportBody;
 
 use super::world::{Daemon, World, is_free, picture};
@@ -146,6 +146,38 @@ async fn binary_garbage_is_no_obstacle() {
 async fn an_agent_that_says_nothing_for_too_long_is_stopped_by_name() {
     let mut world = World::new("echo one; sleep 1000");
     world.charge.limits.idle_watchdog = Millis(300);
+    world.run().await;
+    assert_eq!(world.failure().0, "idle_watchdog");
+    assert_eq!(world.processes(), [0; 0]);
+}
+
+/// S290: while a tool is at work the silence is the tool's, and has its own, longer limit.
+#[tokio::test]
+async fn a_tool_that_works_silently_is_waited_for_longer_and_not_for_ever() {
+    let call = r#"{"type":"assistant","message":{"id":"m1","content":[{"type":"tool_use","id":"t1","name":"Bash","input":{}}]}}"#;
+    let answer =
+        r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"ok"}]}}"#;
+    let done = r#"{"type":"result","subtype":"success","is_error":false,"result":"done"}"#;
+    let (idle, tool) = (Limits::default().idle_watchdog, Limits::default().tool_watchdog);
+    assert_eq!((idle, tool), (Millis(30 * 60_000), Millis(120 * 60_000)));
+    let playing = |seconds: &str| {
+        let world = World::new("");
+        let program = world.root.path().join("claude");
+        let script = format!(
+            "#!/bin/sh\ncat > /dev/null\necho '{call}'\nsleep {seconds}\necho '{answer}'\necho '{done}'\n"
+        );
+        std::fs::write(&program, script).expect("write");
+        std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+            .expect("chmod");
+        let mut world = world.provider("claude", &program.display().to_string());
+        world.charge.limits.idle_watchdog = Millis(100);
+        world.charge.limits.tool_watchdog = Millis(3_000);
+        world
+    };
+    let world = playing("0.8");
+    world.run().await;
+    assert_eq!(world.output(), "done");
+    let world = playing("600");
     world.run().await;
     assert_eq!(world.failure().0, "idle_watchdog");
     assert_eq!(world.processes(), [0; 0]);

@@ -94,6 +94,31 @@ async fn killed_at_any_point_a_run_is_recovered_to_the_same_end() {
     assert_eq!(passed, POINTS.into_iter().collect());
 }
 
+/// S043: on the machine the directory is in order and free before there is a word of the end to be sent.
+#[tokio::test]
+async fn a_directory_is_in_order_and_free_before_the_end_is_told() {
+    let world = world();
+    let before = picture(&world.directory);
+    let armed = world.root.path().join("armed");
+    std::fs::write(&armed, "report-file:1:stop").expect("write");
+    let (arming, hit) = (format!("@{}", armed.display()), world.root.path().join("armed.hit"));
+    let stopped = async {
+        let pid = || std::fs::read_to_string(&hit).unwrap_or_default();
+        come(|| pid().ends_with('\n')).await;
+        let pid: u32 = pid().trim().parse().expect("a pid");
+        come(|| multica::process::identity::stat(pid).is_some_and(|stat| stat.state == b'T')).await;
+        assert_eq!(world.kinds().last(), Some(&"finalized"));
+        assert_eq!(picture(&world.directory), before);
+        assert_eq!(world.processes(), [0; 0]);
+        assert!(is_free(&world.directory));
+        let woken = std::process::Command::new("kill").args(["-CONT", &pid.to_string()]).status();
+        assert!(woken.expect("kill").success());
+    };
+    let environment = vec![("MULTICA_FAILPOINT", arming.as_str())];
+    tokio::join!(world.run_with(Daemon { environment, ..Daemon::default() }), stopped);
+    world.terminal();
+}
+
 #[tokio::test]
 async fn a_recovery_that_is_killed_is_recovered_too() {
     for again in [

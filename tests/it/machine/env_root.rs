@@ -30,6 +30,56 @@ fn a_rerun_of_the_same_task_clears_everything_but_bookkeeping_and_runs() {
     assert!(path.join("runs/1").is_dir() && fs::metadata("/etc/passwd").is_ok());
 }
 
+/// S056: a folder that is there and empty is taken as it is, and has an owner from then on.
+#[test]
+fn an_empty_folder_is_adopted_as_it_is() {
+    use std::os::unix::fs::MetadataExt;
+    let root = tempfile::tempdir().expect("tempdir");
+    let path = root.path().join("ws/key");
+    fs::create_dir_all(&path).expect("mkdir");
+    let inode = fs::metadata(&path).expect("stat").ino();
+    drop(EnvRoot::claim(&path, task(1)).expect("claim"));
+    assert_eq!(fs::metadata(&path).expect("stat").ino(), inode);
+    assert_eq!(fs::read_to_string(path.join(".task_owner")).expect("an owner"), task(1).to_string());
+    assert!(matches!(EnvRoot::claim(&path, task(2)), Err(EnvRootError::Foreign { .. })));
+}
+
+/// S059: while a rerun clears what the run before left, the folder stays the same one and at no moment has no
+/// owner.
+#[test]
+fn a_rerun_clears_the_folder_without_ever_leaving_it_ownerless() {
+    use std::os::unix::fs::MetadataExt;
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+    let root = tempfile::tempdir().expect("tempdir");
+    drop(EnvRoot::claim(root.path(), task(1)).expect("claim"));
+    let inode = fs::metadata(root.path()).expect("stat").ino();
+    let (over, looks) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        let looking = scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                let owner = fs::read_to_string(root.path().join(".task_owner")).expect("an owner");
+                assert_eq!(owner, task(1).to_string());
+                assert_eq!(fs::metadata(root.path()).expect("stat").ino(), inode);
+                looks.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        for round in 0..50 {
+            fs::create_dir(root.path().join("workdir")).expect("mkdir");
+            for n in 0..20 {
+                fs::write(root.path().join(format!("workdir/{n}")), "x").expect("write");
+            }
+            let seen = looks.load(Ordering::Relaxed);
+            drop(EnvRoot::claim(root.path(), task(1)).expect("claim again"));
+            assert!(!root.path().join("workdir").exists(), "{round}");
+            crate::support::waiting::came_true(std::time::Duration::from_secs(10), || {
+                looking.is_finished() || looks.load(Ordering::Relaxed) > seen
+            });
+        }
+        over.store(true, Ordering::Relaxed);
+    });
+    assert!(looks.load(Ordering::Relaxed) >= 50);
+}
+
 #[test]
 fn while_it_is_held_not_even_the_same_task_gets_it() {
     let root = tempfile::tempdir().expect("tempdir");

@@ -90,6 +90,35 @@ sleep 600"#;
     assert_eq!((used.model.as_str(), used.input_tokens, used.output_tokens), ("opus", 7, 3));
 }
 
+/// S294: a program that ends well without a word has done its work; one that says anything but that it is done
+/// hasn't, however it ends, and the next run can go on with its session in the same place.
+#[tokio::test]
+async fn an_end_without_words_is_a_good_one_and_a_status_that_nobody_knows_is_none() {
+    let world = World::new("cat > /dev/null");
+    world.run().await;
+    assert_eq!(world.output(), "");
+    let said = |result: &str| {
+        let world = World::new("");
+        let script = format!(
+            "cat > /dev/null\necho '{{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"s-1\"}}'\necho '{result}'"
+        );
+        let claude = program(&world, "claude", &script);
+        world.provider("claude", &claude)
+    };
+    let world = said(r#"{"type":"result","subtype":"success","is_error":false,"result":""}"#);
+    world.run().await;
+    assert_eq!(world.output(), "");
+    for status in ["blocked", "something_new"] {
+        let world =
+            said(&format!(r#"{{"type":"result","subtype":"{status}","is_error":false,"result":"x"}}"#));
+        world.run().await;
+        let ReportBody::Fail { failure_reason, ending, .. } = world.terminal() else { panic!("{status}") };
+        assert_eq!(failure_reason, "agent_error.unknown", "{status}");
+        assert_eq!(ending.session_id.as_deref(), Some("s-1"), "{status}");
+        assert_eq!(ending.work_dir, Some(world.directory.display().to_string()), "{status}");
+    }
+}
+
 /// S300: however the two outputs mix, and over every flush, each message has a number of its own.
 #[tokio::test]
 async fn no_two_messages_of_a_run_share_a_number() {
@@ -101,6 +130,74 @@ async fn no_two_messages_of_a_run_share_a_number() {
     let numbers: Vec<i64> = world.transcript().iter().map(|message| message.seq).collect();
     assert_eq!(numbers, (1..=i64::try_from(numbers.len()).expect("few")).collect::<Vec<_>>());
     assert!(numbers.len() >= 310, "{}", numbers.len());
+}
+
+/// A program that goes on with no session, says so before it does anything, and works without one.
+const FORGETFUL: &str = r#"echo "$@" >> "$MULTICA_TASK_WORKSPACES_ROOT/output/starts"
+cat > "$MULTICA_TASK_WORKSPACES_ROOT/output/prompt"
+for word in "$@"; do if [ "$word" = --resume ]; then
+    echo '{"type":"result","subtype":"error_during_execution","is_error":true,"errors":["No conversation found with session ID: session-1"]}'
+    echo 'No conversation found with session ID: session-1' >&2
+    (setsid sleep 300 &)
+    exit 1
+fi; done
+echo '{"type":"system","subtype":"init","session_id":"session-2"}'
+echo '{"type":"assistant","message":{"id":"m1","model":"opus","content":[{"type":"text","text":"at work"}]}}'
+echo '{"type":"result","subtype":"success","is_error":false,"result":"done"}'"#;
+
+/// A run of it that is to go on with a session in its own directory.
+fn forgetful() -> World {
+    let world = World::new("");
+    let claude = program(&world, "claude", FORGETFUL);
+    let mut world = world.provider("claude", &claude);
+    world.charge.assignment.prior_session_id = Some("session-1".to_owned());
+    world.charge.assignment.prior_work_dir = Some(world.directory.display().to_string());
+    world
+}
+
+/// S300: a session that isn't there any more is no end: in the same run the agent begins afresh, is told so, and the
+/// numbers of what it says go on.
+#[tokio::test]
+async fn a_session_that_is_gone_is_begun_afresh_in_the_same_run_and_the_numbers_go_on() {
+    let world = forgetful();
+    let before = picture(&world.directory);
+    world.run().await;
+    assert_eq!(world.output(), "done");
+    let kept = |name: &str| fs::read_to_string(world.env_root().join("output").join(name)).expect("kept");
+    let starts: Vec<bool> = kept("starts").lines().map(|line| line.contains("--resume session-1")).collect();
+    assert_eq!(starts, [true, false]);
+    assert!(kept("prompt").contains("A fresh session"), "{}", kept("prompt"));
+    let transcript = world.transcript();
+    let numbers: Vec<i64> = transcript.iter().map(|message| message.seq).collect();
+    assert_eq!(numbers, (1..=i64::try_from(numbers.len()).expect("few")).collect::<Vec<_>>());
+    let said: Vec<_> = transcript.iter().filter_map(|message| message.content.clone()).collect();
+    let place = |words: &str| said.iter().position(|line| line.contains(words));
+    assert!(place("a fresh one is begun") < place("at work") && place("at work").is_some(), "{said:?}");
+    let processes: Vec<_> = world.kinds().into_iter().filter(|kind| kind.starts_with("process-")).collect();
+    assert_eq!(processes, ["process-started", "process-exited", "process-started", "process-exited"]);
+    let ReportBody::Complete { ending, .. } = world.terminal() else { panic!("not complete") };
+    assert_eq!(ending.session_id.as_deref(), Some("session-2"), "the next run goes on with it");
+    assert_eq!(picture(&world.directory), before);
+    assert_eq!(world.processes(), [0; 0]);
+}
+
+/// The same, and its supervisor dies between the two starts or after the second.
+#[tokio::test]
+async fn a_run_that_dies_while_it_begins_afresh_is_recovered_as_any_other() {
+    for point in ["exited:1", "spawning:2", "process-started:2", "exited:2"] {
+        let world = forgetful();
+        let before = picture(&world.directory);
+        let environment = vec![("MULTICA_FAILPOINT", point)];
+        let ran = world.run_with(Daemon { environment, ..Daemon::default() }).await;
+        assert_eq!(ran.signal, Some(9), "{point}");
+        assert_eq!(world.recover().await.code, Some(0), "{point}");
+        assert_eq!(world.failure().0, "runtime_recovery", "{point}");
+        let last = world.kinds().into_iter().rfind(|kind| kind.starts_with("process-"));
+        assert_eq!(last, Some("process-exited"), "{point}");
+        assert_eq!(picture(&world.directory), before, "{point}");
+        assert_eq!(world.processes(), [0; 0], "{point}");
+        assert!(is_free(&world.directory), "{point}");
+    }
 }
 
 /// S097: an agent whose program reads no brief file is told in its prompt, and the directory gets none.
@@ -263,6 +360,22 @@ async fn a_work_directory_that_is_not_the_conversation_s_is_left_alone() {
         assert_eq!(world.output().trim(), "", "an empty directory of its own");
         assert!(world.env_root().join("workdir").is_dir());
     }
+    assert_eq!(picture(&first.env_root().join("workdir")), before);
+}
+
+/// S070: in somebody's directory a run works there, whatever the conversation's last run had of its own.
+#[tokio::test]
+async fn a_run_in_place_goes_on_in_no_other_directory_and_has_an_env_root_of_its_own() {
+    let first = managed("echo one > file");
+    first.run().await;
+    let before = picture(&first.env_root().join("workdir"));
+    let mut second = follow_up(&first, "pwd; ls");
+    let directory = second.directory.clone();
+    second.attach(&directory);
+    second.run().await;
+    assert_eq!(second.output().trim(), directory.display().to_string());
+    assert_ne!(second.env_root(), first.env_root());
+    assert!(second.env_root().join(".task_owner").is_file() && !second.env_root().join("workdir").exists());
     assert_eq!(picture(&first.env_root().join("workdir")), before);
 }
 
