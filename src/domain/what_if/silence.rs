@@ -24,12 +24,7 @@ pub(super) struct Silences {
 
 impl Silences {
     /// Takes an event of a daemon's stream; its name when it is back from a silence.
-    pub(super) fn take(
-        &mut self,
-        event: &Envelope,
-        happened: &DaemonEvent,
-        at: Timestamp,
-    ) -> Option<String> {
+    pub(super) fn take(&mut self, event: &Envelope, happened: &DaemonEvent, at: Timestamp) -> Option<String> {
         let stream: Uuid = event.stream.id;
         match happened {
             DaemonEvent::DeclaredDead(e) => {

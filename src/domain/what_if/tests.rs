@@ -270,9 +270,8 @@ fn what_a_person_lost_is_no_doing_of_the_grace() {
 #[test]
 fn what_a_lost_machine_had_claimed_is_no_doing_of_the_receipts_timer() {
     use Parameter::{ClaimReceipt, ReconnectGrace};
-    let promoted = || {
-        vec![(1, Told(CLAIM, 1)), (2, Told(RECEIVE, 1)), (3, Told(PARK, 1)), (9, Told(PROMOTE, 1))]
-    };
+    let promoted =
+        || vec![(1, Told(CLAIM, 1)), (2, Told(RECEIVE, 1)), (3, Told(PARK, 1)), (9, Told(PROMOTE, 1))];
     for reason in [GRACE_OVER, BY_MEMBER] {
         for (begun, does, instead) in [
             (vec![(9, Told(CLAIM, 1))], RELEASE, Instead::ClaimReleased),
@@ -282,7 +281,10 @@ fn what_a_lost_machine_had_claimed_is_no_doing_of_the_receipts_timer() {
             life.extend([(70, Daemon(silent_since(10))), (100, GiveUp(reason, does))]);
             assert_eq!(asked(ClaimReceipt, 3_600, &life), [], "{reason}");
             let sooner = asked(ClaimReceipt, 20, &life);
-            assert!(matches!(&sooner[..], [(ClaimReceipt, 29, told, Some(_))] if *told == instead), "{sooner:?}");
+            assert!(
+                matches!(&sooner[..], [(ClaimReceipt, 29, told, Some(_))] if *told == instead),
+                "{sooner:?}"
+            );
             // The grace had a part in it where it was over: what comes of a claim that is kept isn't known.
             life.push((200, Daemon(back())));
             let kept: Vec<Instead> =
