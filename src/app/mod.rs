@@ -3,6 +3,7 @@
 //! Not here: the rules themselves (`domain`), bytes in the database (`store`), HTTP (`http`).
 
 pub mod agent_write;
+pub mod daemon_register;
 pub mod daemon_write;
 pub mod decision;
 pub mod directory_promote;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio::sync::watch;
 
+use super::elsewhere;
 use super::enter::{self, Entry, acknowledge_cancel, forget, own_ordinal};
 use super::inspect::inspect;
 use super::lives::Phase;
@@ -87,6 +88,8 @@ async fn cancel(daemon: Arc<Daemon>, run: RunId, position: i64) {
         // The run itself reports: that the order came, and that nothing of it is left.
         return;
     }
+    // No record of it here doesn't mean that nothing of it is left on this machine.
+    elsewhere::stop(&daemon, run).await;
     let record: Option<TaskRecord> = read_json(&daemon.state.of_run(run, "json"));
     acknowledge_cancel(&daemon, run, own_ordinal(position), record.and_then(|r| r.directory_id)).await;
     forget(&daemon, run);

@@ -1,15 +1,17 @@
 //! Telling the server who this daemon is and what it can do.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::config::DaemonError;
 use super::run::Daemon;
+use super::state::RunId;
 use crate::client::api::Call;
 use crate::client::error::ClientError;
 use crate::kernel::ids::WorkspaceId;
-use crate::wire::daemon::{DIRECTORY_QUEUE, Register, Registered, RegisteredRuntime};
+use crate::wire::daemon::{DIRECTORY_QUEUE, KeptClaim, Register, Registered, RegisteredRuntime};
 
 /// What the server made of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,6 +52,7 @@ pub async fn register(daemon: &Arc<Daemon>) -> Result<(), DaemonError> {
         os: std::env::consts::OS.to_owned(),
         capabilities: vec![DIRECTORY_QUEUE.to_owned()],
         runtimes: found.iter().map(|one| one.runtime(&config.device_name)).collect(),
+        claims: kept_claims(daemon),
     };
     let registered: Registered =
         daemon.api.post("/api/daemon/register", &body).await.map_err(DaemonError::Refused)?;
@@ -59,6 +62,22 @@ pub async fn register(daemon: &Arc<Daemon>) -> Result<(), DaemonError> {
     let runtimes = registered.runtimes.into_iter().filter(|runtime| runtime.status != "offline").collect();
     daemon.registered.send_replace(Some(Registration { workspace, runtimes }));
     Ok(())
+}
+
+/// Every claim that this machine knows of: what isn't among them is lost to the server. None when the records
+/// can't be listed, which doesn't mean that there are none.
+fn kept_claims(daemon: &Daemon) -> Option<Vec<KeptClaim>> {
+    let listed = daemon.state.pending().and_then(|pending| Ok((pending, daemon.state.runs()?)));
+    let (pending, recorded) = match listed {
+        Ok(listed) => listed,
+        Err(error) => {
+            tracing::error!(error = %error, "the recorded runs can't be listed");
+            return None;
+        }
+    };
+    let lives = daemon.lives.list().into_iter().map(|(run, ..)| run);
+    let all: BTreeSet<RunId> = pending.into_iter().chain(recorded).chain(lives).collect();
+    Some(all.into_iter().map(|run| KeptClaim { task: run.task, generation: run.generation }).collect())
 }
 
 /// The workspace it works for: the one asked for, else the token's first.

@@ -141,7 +141,8 @@ impl StateDir {
 }
 
 impl RunId {
-    fn parse(name: &str) -> Option<Self> {
+    /// Reads it as its files are named: `<task>-<generation>`.
+    pub fn parse(name: &str) -> Option<Self> {
         let (task, generation) = name.rsplit_once('-')?;
         Some(Self { task: task.parse().ok()?, generation: generation.parse().ok()? })
     }

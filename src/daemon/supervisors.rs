@@ -16,7 +16,7 @@ use super::lives::Phase;
 use super::outbox::Outbox;
 use super::run::Daemon;
 use super::state::{RunId, read_json, write_json};
-use super::{unreadable, waiter};
+use super::{standing, unreadable, waiter};
 use crate::kernel::error_chain::Chain;
 use crate::kernel::ids::DirectoryId;
 use crate::kernel::limits::Limits;
@@ -330,6 +330,8 @@ async fn take_up(
     if !is_unsupervised(&daemon, run) {
         tracing::info!(task = %charge.assignment.name, "its supervisor lives: attached again");
         daemon.lives.phase(run, Phase::Supervised);
+        // Beside it: a server that doesn't answer holds up nobody's recovery.
+        tokio::spawn(standing::end_unless_wanted(Arc::clone(&daemon), run));
         return (run, charge, None, cancel);
     }
     let root = Path::new(&charge.env_root);

@@ -112,9 +112,7 @@ impl Tree {
                 if late {
                     signal(*member, Signal::SIGKILL);
                 } else if asked.insert(*member) {
-                    signal(*member, Signal::SIGTERM);
-                    // A stopped process takes its TERM only once it goes on.
-                    signal(*member, Signal::SIGCONT);
+                    ask_to_end(*member);
                 }
             }
             tokio::time::sleep(pause).await;
@@ -148,6 +146,13 @@ fn snapshot() -> BTreeMap<u32, Stat> {
         .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
         .filter_map(|pid| Some((pid, identity::stat(pid)?)))
         .collect()
+}
+
+/// Asks one process, by number and start, to end: TERM.
+pub fn ask_to_end(process: (u32, u64)) {
+    signal(process, Signal::SIGTERM);
+    // A stopped process takes its TERM only once it goes on.
+    signal(process, Signal::SIGCONT);
 }
 
 fn signal((pid, start): (u32, u64), signal: Signal) {

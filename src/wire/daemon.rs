@@ -3,9 +3,13 @@
 //! Every report of our own daemon carries `generation`, `ordinal` (counted in the run's journal) and
 //! `occurred_at`; its `Idempotency-Key` is [`report_key`].
 
+mod register;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+pub use register::{KeptClaim, Register, RegisterRuntime, Registered, RegisteredRuntime};
 
 use crate::domain::agent::CommandLine;
 use crate::domain::daemon::ProbeOutcome;
@@ -23,79 +27,6 @@ pub const DIRECTORY_QUEUE: &str = "directory-queue-v1";
 #[must_use]
 pub fn report_key(task: TaskId, generation: u32, kind: &str, ordinal: u64) -> String {
     format!("report/{task}/{generation}/{kind}/{ordinal}")
-}
-
-/// `POST /api/daemon/register`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Register {
-    /// The workspace it works for.
-    pub workspace_id: WorkspaceId,
-    /// The daemon's own id.
-    pub daemon_id: String,
-    /// Its machine; absent from public daemons.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub machine_id: Option<MachineId>,
-    /// Which start of the process; absent from public daemons.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub incarnation: Option<Incarnation>,
-    /// What the machine calls itself.
-    #[serde(default)]
-    pub device_name: String,
-    /// The program's version.
-    #[serde(default)]
-    pub cli_version: String,
-    /// linux, macos, windows.
-    #[serde(default)]
-    pub os: String,
-    /// What it can do.
-    #[serde(default)]
-    pub capabilities: Vec<String>,
-    /// The providers found.
-    #[serde(default)]
-    pub runtimes: Vec<RegisterRuntime>,
-}
-
-/// One provider found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RegisterRuntime {
-    /// Display name.
-    #[serde(default)]
-    pub name: String,
-    /// The provider.
-    #[serde(rename = "type")]
-    pub provider: String,
-    /// The provider's version.
-    #[serde(default)]
-    pub version: String,
-    /// online or offline.
-    #[serde(default)]
-    pub status: String,
-}
-
-/// The answer to [`Register`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Registered {
-    /// Its runtimes with their ids.
-    pub runtimes: Vec<RegisteredRuntime>,
-    /// The workspace's repositories.
-    pub repos: Vec<Value>,
-    /// Digest of their URLs.
-    pub repos_version: String,
-    /// Settings; empty here.
-    pub settings: Map<String, Value>,
-}
-
-/// One runtime of the answer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RegisteredRuntime {
-    /// Its id.
-    pub id: RuntimeId,
-    /// Display name.
-    pub name: String,
-    /// The provider.
-    pub provider: String,
-    /// online or offline.
-    pub status: String,
 }
 
 /// `POST /api/daemon/heartbeat` of our daemons: one for all runtimes. Public daemons send `runtime_id`.

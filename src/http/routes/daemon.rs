@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::id;
+use crate::app::daemon_register::DaemonRegister;
 use crate::app::daemon_write::DaemonWrite;
 use crate::app::task_sweep::DaemonLost;
 use crate::domain::Refusal;
@@ -21,7 +22,7 @@ use crate::http::error::ApiError;
 use crate::http::idempotency::{Call, at};
 use crate::kernel::digest;
 use crate::kernel::ids::{
-    Incarnation, MachineId, OrderId, RuntimeId, StreamId, TaskId, WorkspaceId, digest_uuid,
+    DirectoryId, Incarnation, MachineId, OrderId, RuntimeId, StreamId, TaskId, WorkspaceId, digest_uuid,
 };
 use crate::readmodel::found::Found;
 use crate::readmodel::{access, daemon_orders, directory_queue, task_status};
@@ -86,17 +87,39 @@ pub async fn register(
             .collect(),
     };
     let workspace = call.who.workspace;
-    let decision = DaemonWrite {
-        workspace,
-        daemon: daemon.clone(),
-        command: DaemonCommand::Register(registration),
-        result: Value::Null,
+    let claims: Option<Vec<_>> =
+        asked.claims.map(|all| all.into_iter().map(|claim| (claim.task, claim.generation)).collect());
+    let (tasks, directories) = match &claims {
+        Some(_) => had(&app, workspace, &daemon).await?,
+        None => (Vec::new(), Vec::new()),
     };
+    let daemon_slots = app.limits.daemon_slots;
+    let decision = DaemonRegister { registration, claims, tasks, directories, daemon_slots };
     let done = call.submit(&app, "daemon.register", &body.raw, decision).await?;
     let stream = StreamId::of_daemon(workspace, &daemon);
     heartbeat::beat(&app.store, stream, workspace, &daemon, incarnation).await?;
     let row = call.who.speaks_for(&app, &daemon).await?;
     Ok(at(done.position, Json(registered(&app, &call.who, &row).await?)))
+}
+
+/// Tasks that a daemon is seen to have, each with the id of a run that may be queued in its stead.
+type HadTasks = Vec<(TaskId, TaskId)>;
+/// Directories that a daemon is seen to hold, with the holding task.
+type HadDirectories = Vec<(DirectoryId, TaskId)>;
+
+/// What a daemon is seen to have.
+async fn had(
+    app: &App,
+    workspace: WorkspaceId,
+    daemon: &str,
+) -> Result<(HadTasks, HadDirectories), ApiError> {
+    let tasks = task_status::of_daemon(&app.store, &app.registry, workspace, daemon)
+        .await?
+        .into_iter()
+        .map(|task| (task.row.id, TaskId(app.world.uuid_v7())))
+        .collect();
+    let directories = directory_queue::held_by_daemon(&app.store, &app.registry, workspace, daemon).await?;
+    Ok((tasks, directories))
 }
 
 async fn registered(app: &App, who: &Identity, row: &DaemonRow) -> Result<Registered, ApiError> {
@@ -306,12 +329,7 @@ pub async fn declare_dead(
     let workspace = call.who.workspace;
     let row =
         call.who.may_speak_for(&app, &daemon).await?.ok_or_else(|| ApiError::unknown("daemon", &daemon))?;
-    let tasks = task_status::of_daemon(&app.store, &app.registry, workspace, &daemon)
-        .await?
-        .into_iter()
-        .map(|task| (task.row.id, TaskId(app.world.uuid_v7())))
-        .collect();
-    let directories = directory_queue::held_by_daemon(&app.store, &app.registry, workspace, &daemon).await?;
+    let (tasks, directories) = had(&app, workspace, &daemon).await?;
     let beats = heartbeat::of(&app.store, &[row.id]).await?;
     let decision = DaemonLost {
         workspace,

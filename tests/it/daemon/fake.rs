@@ -35,8 +35,10 @@ struct Inner {
     silent: HashSet<String>,
     slow: HashMap<String, Duration>,
     assignments: HashMap<String, Value>,
+    standings: HashMap<String, &'static str>,
     largest: HashMap<String, usize>,
     queue: bool,
+    registrations: Vec<Value>,
 }
 
 #[derive(Clone)]
@@ -114,6 +116,11 @@ impl Fake {
         self.lock().assignments.insert(task.to_owned(), assignment);
     }
 
+    /// Where a task stands, for who asks.
+    pub fn stands(&self, task: &str, status: &'static str) {
+        self.lock().standings.insert(task.to_owned(), status);
+    }
+
     /// Answers those who want to enter a directory that they have to wait.
     pub fn queue(&self) {
         self.lock().queue = true;
@@ -153,6 +160,11 @@ impl Fake {
         let position = inner.orders.len() as i64 + 100;
         inner.orders.push(json!({"id": uuid::Uuid::now_v7(), "position": position, "body": body}));
         position
+    }
+
+    /// What was said with each registration.
+    pub fn registrations(&self) -> Vec<Value> {
+        self.lock().registrations.clone()
     }
 
     /// Up to where the daemon has the orders.
@@ -221,6 +233,7 @@ impl Inner {
         match path {
             "/api/daemon/workspaces" => (200, json!([{"id": WORKSPACE, "name": "Test"}])),
             "/api/daemon/register" => {
+                self.registrations.push(body.clone());
                 let runtime = json!({"id": RUNTIME, "name": "r", "provider": "command", "status": "online"});
                 (200, json!({"runtimes": [runtime], "repos": [], "repos_version": "", "settings": {}}))
             }
@@ -261,6 +274,10 @@ impl Inner {
             let messages = body["messages"].as_array().cloned().unwrap_or_default();
             self.messages.extend(messages.into_iter().map(|m| (task.to_owned(), m)));
             return (200, Value::Null);
+        }
+        if kind == "status" {
+            let status = self.standings.get(task).copied().unwrap_or("dispatched");
+            return (200, json!({"status": status, "generation": 1}));
         }
         if kind == "assignment" {
             let mut assignment = self.assignments.get(task).cloned().unwrap_or_default();

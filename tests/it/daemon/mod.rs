@@ -3,6 +3,7 @@
 mod damage;
 mod ends;
 mod fake;
+mod strays;
 mod waits;
 
 use fake::{Fake, Machine, assignment, in_directory, until};

@@ -6,6 +6,7 @@ mod audit;
 mod audit_export;
 mod bad_input;
 mod client;
+mod comes_back;
 mod connections;
 mod damage;
 mod edges;
