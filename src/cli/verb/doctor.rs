@@ -157,7 +157,7 @@ fn webhook(one: &Webhook) -> Look {
         return Look::wrong(
             "webhooks",
             sentence,
-            format!("When its receiver is mended: `multica webhook enable {name}`."),
+            format!("When its receiver is mended: `multica webhook update {name} --enable`."),
         );
     }
     if one.dead > 0 {
