@@ -213,6 +213,33 @@ pub fn unanswered(draft: &mut Draft<'_>, id: TaskId, daemon_slots: u32) -> Resul
     Ok(())
 }
 
+/// A task that holds a directory and waits for a foreign lock on it gives the directory up and waits at its old
+/// place: its machine, which would have to try the lock, isn't there.
+///
+/// # Errors
+/// [`Halt`] when facts are missing.
+pub fn back_in_line(draft: &mut Draft<'_>, id: TaskId, daemon_slots: u32) -> Result<(), Halt> {
+    let task = draft.needed_task(id)?;
+    let Phase::Parked(claim) = &task.phase else { return Ok(()) };
+    let Some(directory) = claim.directory else { return Ok(()) };
+    draft.tell_directory(directory, DirectoryCommand::Requeue { task: id })?;
+    let (label, place) = draft
+        .directory(directory)?
+        .map(|state| (state.place.label.clone(), state.place_in_line(id).unwrap_or(0)))
+        .unwrap_or_default();
+    let park = TaskCommand::Park {
+        generation: claim.generation,
+        directory,
+        label,
+        holder: None,
+        place: u32::try_from(place).unwrap_or(u32::MAX),
+        because: ParkedBecause::Held,
+    };
+    draft.tell_task(id, park)?;
+    promote_first(draft, directory, daemon_slots, None)?;
+    Ok(())
+}
+
 /// The command of a report that concerns the task's stream alone.
 fn simple(body: &ReportBody, generation: u32) -> Option<TaskCommand> {
     Some(match body.clone() {

@@ -11,7 +11,7 @@ use super::decision::{Decided, Decision, Halt, View};
 use super::directory_promote::promote_first;
 use super::draft::Draft;
 use super::task_outcome::{Failure, fail};
-use super::task_report::unanswered;
+use super::task_report::{back_in_line, unanswered};
 use crate::domain::daemon::DaemonCommand;
 use crate::domain::directory::DirectoryCommand;
 use crate::domain::task::{Ending, Phase, TaskCommand};
@@ -114,7 +114,10 @@ impl Decision for DaemonLost {
                     .is_some_and(|holder| holder.who.task == *task && holder.who.daemon == self.daemon)
             });
             let parked = draft.task(*task)?.is_some_and(|task| matches!(task.phase, Phase::Parked(_)));
-            if held && !parked {
+            if held && parked {
+                // It waits for a lock that nobody on its machine tries any more.
+                back_in_line(&mut draft, *task, self.daemon_slots)?;
+            } else if held {
                 draft.tell_directory(*directory, DirectoryCommand::LoseHolder { task: *task })?;
                 promote_first(&mut draft, *directory, self.daemon_slots, None)?;
             }
@@ -134,7 +137,7 @@ impl DaemonLost {
                 Ok(false)
             }
             // It had not begun: it waits at its old place.
-            Phase::Dispatched(claim) if mine && claim.promoted => {
+            Phase::Dispatched(claim) if mine && claim.promoted && !claim.received => {
                 unanswered(draft, id, self.daemon_slots)?;
                 Ok(false)
             }

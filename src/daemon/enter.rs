@@ -210,7 +210,10 @@ async fn in_place(
         assignment.directory.filter(|_| assignment.directory_identity.as_ref() == Some(&here)).unwrap_or(own);
     let label = label(resource, &real_path);
     if assignment.directory != Some(directory) {
-        if assignment.directory.is_some() {
+        // Of another boot, device and inode say nothing: the server is asked anew by what is found now.
+        let comparable =
+            assignment.directory_identity.as_ref().is_none_or(|then| then.boot_id == here.boot_id);
+        if assignment.directory.is_some() && comparable {
             return Err(Unfit {
                 reason: "local_directory_error".to_owned(),
                 sentence: "the path leads to another directory than the one that was waited for".to_owned(),

@@ -188,6 +188,15 @@ impl Outbox {
             task = %self.run.task, report = report.body.path(), ordinal = report.ordinal,
             error = %Chain(error), "the server refuses a report",
         );
+        if matches!(report.body, ReportBody::Start {}) {
+            // Told as delivered it would pass for the word to go: the agent would work without the server's grant.
+            return match error.code() {
+                // The directory is another's by now, and the task waits without this run.
+                "not_granted" | "not_received" => self.close(error.code()),
+                // Nobody knows why: it is tried again from the start.
+                _ => drop(self.daemon.lives.cancel(self.run, "interrupted")),
+            };
+        }
         let ReportBody::Complete { ending, .. } = &report.body else { return };
         // The run must not hang as running for ever because its good end can't be told.
         let fail = Report {

@@ -16,7 +16,7 @@ use crate::domain::daemon::ProbeOutcome;
 use crate::domain::directory::Place;
 use crate::domain::task::{GitState, Usage, WorkPlace};
 use crate::kernel::ids::{
-    AgentId, DirectoryId, Incarnation, IssueId, MachineId, OrderId, ProjectId, ResourceId, RuntimeId, TaskId,
+    AgentId, DirectoryId, Incarnation, IssueId, OrderId, ProjectId, ResourceId, RuntimeId, TaskId,
     WorkspaceId,
 };
 

@@ -220,7 +220,10 @@ fn park(task: &Task, event: Parked) -> Decision {
         }
         Phase::Parked(claim) => {
             current(task, claim, event.generation)?;
-            Ok(Vec::new())
+            // Nobody tries the lock any more: it waits in line again.
+            let back =
+                claim.parked == Some(ParkedBecause::ForeignLock) && event.because == ParkedBecause::Held;
+            Ok(if back { vec![TaskEvent::Parked(event)] } else { Vec::new() })
         }
         Phase::Queued => Err(stale_generation(task, event.generation)),
         Phase::Running(_) => Err(not_in(task, "not_dispatched", "dispatched")),

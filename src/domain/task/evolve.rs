@@ -91,6 +91,11 @@ fn next_phase(phase: Phase, generation: u32, event: &TaskEvent) -> Option<Phase>
             claim.parked = Some(e.because);
             Some(Phase::Parked(claim))
         }
+        (Phase::Parked(mut claim), TaskEvent::Parked(e)) => {
+            claim.directory = Some(e.directory);
+            claim.parked = Some(e.because);
+            Some(Phase::Parked(claim))
+        }
         (Phase::Parked(mut claim), TaskEvent::Promoted(e)) => {
             claim.directory = Some(e.directory);
             claim.promoted = true;

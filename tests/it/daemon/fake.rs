@@ -282,7 +282,9 @@ impl Inner {
         if kind == "assignment" {
             let mut assignment = self.assignments.get(task).cloned().unwrap_or_default();
             let entered = self.reports.iter().find(|r| r.0 == task && r.1 == "enter-directory");
-            assignment["directory"] = entered.map(|r| r.3["directory"].clone()).unwrap_or_default();
+            if assignment["directory"].is_null() {
+                assignment["directory"] = entered.map(|r| r.3["directory"].clone()).unwrap_or_default();
+            }
             return (200, assignment);
         }
         if !self.reports.iter().any(|r| r.2 == key) {

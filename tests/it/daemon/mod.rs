@@ -325,6 +325,46 @@ async fn a_promotion_answered_too_late_touches_nothing() {
     machine.stop().await;
 }
 
+/// What the server refuses for good isn't done: an agent never works without the server's word.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_that_the_server_refuses_starts_no_agent() {
+    let fake = Fake::start().await;
+    let machine = Machine::start(&fake, &[]);
+    for (code, status, told) in [("not_granted", 409, None), ("invalid_field", 400, Some("runtime_recovery"))]
+    {
+        let assignment = in_directory("cat > /dev/null; touch ran", &machine.repo());
+        let task = assignment["id"].as_str().expect("an id").to_owned();
+        let start = format!("/api/daemon/tasks/{task}/start");
+        fake.refuse(&start, status, code);
+        fake.offer(assignment);
+        until("its start was refused", || !fake.keys(&start).is_empty()).await;
+        until("it is forgotten", || machine.recorded().is_empty()).await;
+        assert_eq!(std::fs::read_dir(machine.repo()).expect("read").count(), 0, "{}", machine.log());
+        assert!(!fake.has(&task, "process-started"), "{:?}", fake.kinds(&task));
+        let failed = fake.has(&task, "fail").then(|| fake.report(&task, "fail")["failure_reason"].clone());
+        assert_eq!(failed, told.map(|reason| json!(reason)), "{code}");
+    }
+    machine.stop().await;
+}
+
+/// Whoever waited by another path of a directory when the machine was started anew: device and inode of the boot
+/// before say nothing, and it asks for the directory again instead of failing.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_promotion_of_an_earlier_boot_asks_for_the_directory_that_is_there_now() {
+    let (fake, machine, task) = in_the_queue("cat > /dev/null; touch ran").await;
+    let elsewhere = uuid::Uuid::now_v7();
+    let mut assignment = in_directory("cat > /dev/null; touch ran", &machine.repo());
+    assignment["id"] = json!(task);
+    assignment["directory"] = json!(elsewhere);
+    assignment["directory_identity"] = json!({"boot_id": "before", "device": 1, "inode": 2});
+    fake.assign(&task, assignment);
+    fake.order(json!({"kind": "promoted", "task": task, "generation": 1, "directory": elsewhere}));
+    let asked = || fake.kinds(&task).iter().filter(|kind| *kind == "enter-directory").count();
+    until("it asks again", || asked() == 2).await;
+    assert!(!fake.has(&task, "fail"));
+    machine.stop().await;
+}
+
 /// C-033: a stop ends within its limits although the agent ignores every signal that it can.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stop_ends_in_time_although_the_agent_ignores_every_signal() {

@@ -145,6 +145,56 @@ async fn a_machine_that_was_given_up_is_told_to_stop_what_it_left() {
     scene.finish().await;
 }
 
+/// Its grant was confirmed: it may be at work, and nobody else gets in before it was stopped.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_promotion_that_was_confirmed_is_lost_with_its_machine_and_told_to_stop() {
+    let scene = Scene::new().await;
+    let (first, generation) = scene.running("One").await;
+    let (second, _) = scene.parked("Two").await;
+    scene.report(&first, generation, 9, "complete", json!({"output": "x"})).await.is(200);
+    scene.report(&second, 1, 3, "receipt", json!({})).await.is(200);
+    scene.served.post("/api/daemons/machine-1/declare-dead", &json!({})).await.is(200);
+    let lost = scene.served.get(&format!("/api/tasks/{second}")).await.is(200);
+    assert_eq!((&lost["status"], &lost["failure_reason"]), (&json!("failed"), &json!("runtime_offline")));
+    assert!(lost["retried_by"].is_string() && lost["stopping_since"].is_string(), "{lost:#}");
+    let orders = scene.orders().await;
+    let stop = |order: &serde_json::Value| {
+        order["body"]["kind"] == "cancel" && order["body"]["task"] == second.as_str()
+    };
+    assert!(orders.iter().any(stop), "{orders:#?}");
+    let refused = scene.report(&second, 1, 4, "start", json!({})).await.is(200);
+    assert_eq!(refused["status"], "failed", "it hears that it is over");
+    scene.finish().await;
+}
+
+/// Who waits for a foreign lock is the holder; without its machine nobody tries the lock, and the next goes on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_holder_that_waits_for_a_foreign_lock_goes_back_in_line_when_its_machine_is_given_up() {
+    let scene = Scene::new().await;
+    let (first, generation) = scene.running("One").await;
+    let (second, _) = scene.parked("Two").await;
+    let (third, _) = scene.parked("Three").await;
+    scene.report(&first, generation, 9, "complete", json!({"output": "x"})).await.is(200);
+    scene.report(&second, 1, 3, "receipt", json!({})).await.is(200);
+    let lock =
+        json!({"directory": scene.directory(), "lock": {"state": "blocked", "pid": 7, "program": "vi"}});
+    scene.report(&second, 1, 4, "directory-lock", lock).await.is(200);
+    scene.served.post("/api/daemons/machine-1/declare-dead", &json!({})).await.is(200);
+    let directory = scene.served.get(&format!("/api/directories/{}", scene.directory())).await.is(200);
+    assert_eq!(directory["holder"], json!(null));
+    let line: Vec<_> = directory["queue"].as_array().unwrap().iter().map(|one| &one["task_id"]).collect();
+    assert_eq!(line, [&json!(second), &json!(third)], "at its old place");
+    let explained = scene.served.get(&format!("/api/tasks/{second}/explain")).await.is(200);
+    assert!(!explained.to_string().contains("vi (process 7)"), "{explained:#}");
+    assert!(explained["commands"].to_string().contains("multica daemon start"), "{explained:#}");
+    // The machine is back: it is called again.
+    let body = json!({"daemon_id": "machine-1", "incarnation": scene.incarnation});
+    scene.served.post("/api/daemon/heartbeat", &body).await.is(200);
+    eventually(Duration::from_secs(10), || async { scene.status(&second).await == "dispatched" }).await;
+    assert_eq!(scene.status(&third).await, "waiting_local_directory");
+    scene.finish().await;
+}
+
 ///
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn by_another_path_of_a_taken_directory_one_waits_in_its_queue() {

@@ -294,7 +294,10 @@ fn parked(task: &Task, claim: &Claim, facts: &Facts<'_>) -> Explanation {
             Cause { sentence: format!("{label} is its own"), since: facts.since.holder, link },
             because(who),
         ];
-        causes.extend(absence(&claim.daemon, facts));
+        if let Some(absent) = absence(&claim.daemon, facts) {
+            causes.push(absent);
+            commands.insert(0, "multica daemon start".to_owned());
+        }
         let ends_when = Some("that program lets the directory go: it is tried every second".to_owned());
         return Explanation {
             sentence,
