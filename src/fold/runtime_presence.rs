@@ -74,6 +74,14 @@ pub struct DaemonRow {
     pub presence_since: At,
 }
 
+impl DaemonRow {
+    /// Whether it is there.
+    #[must_use]
+    pub const fn is_there(&self) -> bool {
+        self.online && !self.dead && !self.signed_off
+    }
+}
+
 /// Which daemon a runtime belongs to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuntimePointer {

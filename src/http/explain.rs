@@ -6,7 +6,7 @@ use super::auth::Identity;
 use super::error::ApiError;
 use super::objects::task::{last_word, task};
 use super::objects::{Loaded, load_one};
-use crate::domain::directory::{self, Directory, LockingRun};
+use crate::domain::directory::{self, Directory};
 use crate::domain::task::explain::{
     AgentFacts, Cause, DaemonFacts, Facts, HolderFacts, Since, Terms, explain,
 };
@@ -43,12 +43,8 @@ pub async fn of(app: &App, who: &Identity, id: TaskId) -> Result<api::Explanatio
     let conversation = conversation(app, who.workspace, state).await?;
     // No event of this task speaks of the others that it waits for.
     let held_by = directory.as_ref().and_then(|directory| Some(directory.state.holder.as_ref()?.who.task));
-    let locked_by = directory.as_ref().and_then(|directory| {
-        match directory.state.holder.as_ref()?.blocked.as_ref()?.run {
-            Some(LockingRun::Task { task }) => Some(task),
-            Some(LockingRun::Elsewhere {}) | None => None,
-        }
-    });
+    let locked_by =
+        directory.as_ref().and_then(|directory| directory.state.holder.as_ref()?.blocked.as_ref()?.by_task());
     let others = [conversation, held_by, locked_by, state.retried_by].into_iter().flatten();
     let others: Vec<StreamKey> = others.map(crate::domain::task::evolve::stream).collect();
     let names = Called::load(&app.store, &app.registry, &events, &others).await?;
@@ -242,7 +238,7 @@ async fn daemon(
     let row = found.row;
     Ok(DaemonFacts {
         known: true,
-        online: row.online && !row.dead && !row.signed_off,
+        online: row.is_there(),
         runtime_online: row.runtimes.iter().any(|of| of.id == runtime && of.online),
         draining: row.draining,
         last_seen: beats.first().map(|beat| beat.last_seen),

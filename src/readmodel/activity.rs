@@ -9,7 +9,6 @@ use uuid::Uuid;
 use super::found::{Found, several};
 use super::{ReadModelError, Registry, access, agent_roster, runtime_presence, task_status};
 use crate::domain::daemon::DaemonEvent;
-use crate::domain::directory::DirectoryEvent;
 use crate::domain::issue::IssueEvent;
 use crate::domain::sentence::{self, Names};
 use crate::domain::task::{TaskEvent, Trigger};
@@ -387,7 +386,7 @@ fn tasks_of(event: &Envelope) -> Vec<TaskId> {
         },
         Event::Task(TaskEvent::Parked(e)) => tasks.extend(e.holder),
         Event::Task(TaskEvent::Retried(e)) => tasks.push(e.by),
-        Event::Directory(DirectoryEvent::Queued(e)) => tasks.extend(e.holder),
+        Event::Directory(e) => tasks.extend(e.tasks()),
         _ => {}
     }
     tasks
@@ -461,5 +460,26 @@ fn directory_of(event: &Envelope) -> Option<DirectoryId> {
         Event::Task(TaskEvent::Parked(e)) => Some(e.directory),
         Event::Task(TaskEvent::Promoted(e)) => Some(e.directory),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::schemas::samples;
+    use crate::domain::spec::{envelope, id};
+
+    /// Else its sentence calls it by the end of its id.
+    #[test]
+    fn each_task_that_a_sentence_names_is_among_those_whose_names_are_loaded() {
+        for event in samples() {
+            let stream = StreamKey::new(event.family(), id(1));
+            let event = envelope(1, stream, 1, event);
+            let loaded = tasks_of(&event);
+            let links = sentence::render(&event, &sentence::NoNames).links;
+            for named in links.iter().filter(|link| link.rel == "task") {
+                assert!(loaded.iter().any(|task| task.to_string() == named.id), "{named:?} of {event:?}");
+            }
+        }
     }
 }

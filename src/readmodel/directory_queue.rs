@@ -1,6 +1,6 @@
 //! Directories with their holders and queues.
 
-use super::found::{Found, one, select};
+use super::found::{Found, one, select, several};
 use super::{ReadModelError, Registry};
 use crate::fold::directory_queue::{DirectoryRow, key};
 use crate::kernel::ids::{DirectoryId, TaskId, WorkspaceId};
@@ -61,6 +61,19 @@ pub async fn of(
     id: DirectoryId,
 ) -> Result<Option<Found<DirectoryRow>>, ReadModelError> {
     one(store, registry.get(NAME)?, &key(id)).await
+}
+
+/// Several directories; one that isn't there is missing in the answer.
+///
+/// # Errors
+/// [`ReadModelError`].
+pub async fn of_ids(
+    store: &Store,
+    registry: &Registry,
+    ids: impl IntoIterator<Item = DirectoryId>,
+) -> Result<Vec<Found<DirectoryRow>>, ReadModelError> {
+    let keys: Vec<String> = ids.into_iter().map(key).collect();
+    several(store, registry.get(NAME)?, &keys).await
 }
 
 /// Directories that have a holder or a queue.

@@ -129,6 +129,12 @@ pub struct Waiting {
     pub place: usize,
     /// held, foreign_lock, promotion_unanswered.
     pub because: String,
+    /// Who has locked it while it is this task's, in words.
+    #[serde(default)]
+    pub locked_by: Option<String>,
+    /// The task whose run that is, when it is one of this workspace.
+    #[serde(default)]
+    pub locked_by_task_id: Option<TaskId>,
     /// Since when.
     pub since: Option<Timestamp>,
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::cli::error::CliError;
 use crate::cli::output::{read, short};
 use crate::cli::session::{Session, pick};
-use crate::wire::api::{Directory, Holder};
+use crate::wire::api::{Directory, Holder, Stopping};
 
 /// The verbs.
 #[derive(Debug, Subcommand)]
@@ -43,7 +43,7 @@ fn list(session: &Session, answer: &Value) -> Result<(), CliError> {
                 short(&directory.id.to_string()),
                 directory.label,
                 directory.path.unwrap_or_default(),
-                held_by(directory.holder.as_ref()),
+                at_work(directory.holder.as_ref(), &directory.stopping),
                 session.out.since(since),
                 directory.queue.len().to_string(),
             ]
@@ -92,6 +92,17 @@ fn show(session: &Session, answer: &Value) -> Result<(), CliError> {
             ("STOPPING", stopping.join("\n")),
         ],
     )
+}
+
+/// Who has it, and who may be at work there all the same.
+fn at_work(holder: Option<&Holder>, stopping: &[Stopping]) -> String {
+    let names: Vec<&str> = stopping.iter().map(|run| run.name.as_str()).collect();
+    let held = held_by(holder);
+    match names.as_slice() {
+        [] => held,
+        [one] => format!("{held}, {one} is being stopped"),
+        several => format!("{held}, {} are being stopped", several.join(" and ")),
+    }
 }
 
 fn held_by(holder: Option<&Holder>) -> String {

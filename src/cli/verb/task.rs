@@ -217,7 +217,8 @@ fn waiting(task: &Task) -> String {
         told.push_str(&format!(", held by {holder}"));
     }
     if waiting.because == "foreign_lock" {
-        told.push_str(", locked by another program");
+        let who = waiting.locked_by.as_deref().unwrap_or("another program");
+        told.push_str(&format!(", locked by {who}"));
     }
     if waiting.place > 0 {
         told.push_str(&format!(" (place {})", waiting.place));

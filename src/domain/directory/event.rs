@@ -57,6 +57,22 @@ pub enum DirectoryEvent {
 }
 
 impl DirectoryEvent {
+    /// Every task that it names, the one it is about first.
+    #[must_use]
+    pub fn tasks(&self) -> Vec<TaskId> {
+        let other = match self {
+            Self::Queued(e) => e.holder,
+            Self::LockBlocked(e) => e.by_task(),
+            Self::Acquired(_)
+            | Self::Promoted(_)
+            | Self::LeftQueue(_)
+            | Self::LockTaken(_)
+            | Self::Released(_)
+            | Self::HolderLost(_) => None,
+        };
+        std::iter::once(self.task()).chain(other).collect()
+    }
+
     /// The task that it is about: each of them names one.
     #[must_use]
     pub const fn task(&self) -> TaskId {
@@ -160,6 +176,15 @@ pub enum LockingRun {
 }
 
 impl LockBlocked {
+    /// The task of this workspace whose run has the lock, if one's has.
+    #[must_use]
+    pub const fn by_task(&self) -> Option<TaskId> {
+        match self.run {
+            Some(LockingRun::Task { task }) => Some(task),
+            Some(LockingRun::Elsewhere {}) | None => None,
+        }
+    }
+
     /// Who has the lock, in words; `name` is the task's, where one of this workspace has it.
     #[must_use]
     pub fn who(&self, name: impl FnOnce(TaskId) -> String) -> String {

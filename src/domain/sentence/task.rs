@@ -117,7 +117,7 @@ fn parked(w: &mut Writer<'_>, actor: &str, task: &str, e: &Parked) -> String {
             None => format!("{actor} parked {task}: others wait for {directory} before it{place}"),
         },
         ParkedBecause::ForeignLock => {
-            format!("{actor} parked {task}: {directory} is its own, but another program has locked it")
+            format!("{actor} parked {task}: {directory} is its own, but somebody else has locked it")
         }
         ParkedBecause::PromotionUnanswered => {
             format!("{task} is parked again{place}: its daemon didn't answer that {directory} is free")

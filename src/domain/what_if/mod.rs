@@ -10,7 +10,8 @@
 //! Invariants: pure; the other values hold from a moment on, and a wait that is too long by then ends at that
 //! moment; the rule that fires is today's `decide`, asked with the task as it was; only the first
 //! difference of a task is told, since what is recorded after it would not have happened; what isn't in the log
-//! isn't guessed: a task that would have waited on is told with an open end.
+//! isn't guessed: a task that would have waited on is told with an open end; what a person, or the loss of a
+//! machine, did to a task isn't taken for the timer's doing.
 //!
 //! Not here: where history is read (`http`), the timers in force (`app/policy`).
 
@@ -24,7 +25,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use self::silence::Silences;
-use self::waits::Wait;
+use self::waits::{Doing, Wait};
 use super::task::wait::{self, Turn};
 use super::task::{self, Ending, Phase, Task, TaskCommand, TaskEvent};
 use super::{Envelope, Event, codec};
@@ -135,7 +136,15 @@ pub struct WhatIf {
     silences: Silences,
     diverged: HashSet<TaskId>,
     /// Lost with their machine, and what is known of when the new value would have given up.
-    pending: Vec<(String, Difference)>,
+    pending: Vec<Lost>,
+}
+
+/// A task that its machine's silence took from it.
+struct Lost {
+    daemon: String,
+    /// What would have become of it, had its machine been waited for and come back.
+    back: Instead,
+    difference: Difference,
 }
 
 /// What is recorded of a task, as it comes by.
@@ -144,6 +153,13 @@ struct Seen<'e> {
     event: &'e Envelope,
     happened: &'e TaskEvent,
     at: Timestamp,
+    doing: Doing,
+}
+
+impl Seen<'_> {
+    fn is_firing(self, parameter: Parameter) -> bool {
+        waits::is_firing(parameter, self.happened, self.doing)
+    }
 }
 
 /// A task that isn't over.
@@ -172,7 +188,7 @@ impl WhatIf {
         match &event.event {
             Event::Task(happened) => self.task(event, happened, at),
             Event::Daemon(happened) => {
-                let back = self.silences.take(event.stream.id, happened, at);
+                let back = self.silences.take(event, happened, at);
                 back.map(|daemon| self.is_back(&daemon, at)).unwrap_or_default()
             }
             _ => Vec::new(),
@@ -186,9 +202,9 @@ impl WhatIf {
             found.extend(self.overdue(id, now, None));
         }
         // Machines that never came back: their tasks would be waited for until then.
-        for (_, lost) in std::mem::take(&mut self.pending) {
-            if lost.due > now {
-                found.push(Difference { instead: Instead::WaitsOn, ..lost });
+        for Lost { difference, .. } in std::mem::take(&mut self.pending) {
+            if difference.due > now {
+                found.push(Difference { instead: Instead::WaitsOn, ..difference });
             }
         }
         found.sort_by_key(|difference| (difference.due, difference.task));
@@ -199,7 +215,7 @@ impl WhatIf {
         let id = TaskId(event.stream.id);
         let mut found = Vec::new();
         if self.tasks.contains_key(&id) {
-            let seen = Seen { event, happened, at };
+            let seen = Seen { event, happened, at, doing: self.silences.doing(event) };
             if !waits::leads_to_an_end(happened) {
                 found.extend(self.overdue(id, at, Some(seen)));
                 found.extend(self.fired(id, seen));
@@ -235,7 +251,7 @@ impl WhatIf {
             .filter_map(|(parameter, since)| {
                 let due = self.due(parameter, since).filter(|due| *due < at)?;
                 // The timer fired in what is recorded too: the same end, at another time.
-                let same = seen.is_some_and(|seen| waits::is_firing(parameter, seen.happened));
+                let same = seen.is_some_and(|seen| seen.is_firing(parameter));
                 let instead = fires(&run.state, parameter).filter(|_| !same)?;
                 Some((due, parameter, since, instead))
             })
@@ -252,7 +268,7 @@ impl WhatIf {
             return None;
         }
         let run = self.tasks.get(&id)?;
-        let parameter = Parameter::ALL.into_iter().find(|kind| waits::is_firing(*kind, seen.happened))?;
+        let parameter = Parameter::ALL.into_iter().find(|kind| seen.is_firing(*kind))?;
         let daemon = run.state.claim().map(|claim| claim.daemon.clone());
         let since = match parameter {
             Parameter::ReconnectGrace => self.silences.since(daemon.as_ref()?)?,
@@ -272,7 +288,10 @@ impl WhatIf {
         };
         if parameter == Parameter::ReconnectGrace {
             // Whether its machine came back in time is told by what comes.
-            self.pending.push((daemon?, difference));
+            let failed = matches!(seen.happened, TaskEvent::Failed(_));
+            // A claim that nobody had confirmed may have gone back by then for that.
+            let back = if failed { Instead::GoesOn } else { Instead::WaitsOn };
+            self.pending.push(Lost { daemon: daemon?, back, difference });
             return None;
         }
         self.diverged.insert(id);
@@ -287,11 +306,11 @@ impl WhatIf {
             found.extend(self.overdue(id, at, None));
         }
         self.silences.over(daemon);
-        for (of, lost) in std::mem::take(&mut self.pending) {
-            if of != daemon {
-                self.pending.push((of, lost));
-            } else if lost.due > at && self.diverged.insert(lost.task) {
-                found.push(Difference { instead: Instead::GoesOn, ..lost });
+        for lost in std::mem::take(&mut self.pending) {
+            if lost.daemon != daemon {
+                self.pending.push(lost);
+            } else if lost.difference.due > at && self.diverged.insert(lost.difference.task) {
+                found.push(Difference { instead: lost.back, ..lost.difference });
             }
         }
         found.sort_by_key(|difference| (difference.due, difference.task));

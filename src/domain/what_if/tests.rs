@@ -3,12 +3,12 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::domain::daemon::{DaemonEvent, Registered, RuntimePresence};
+use crate::domain::daemon::{DaemonEvent, DeclaredDead, Registered, RuntimePresence};
 use crate::domain::spec::{envelope, id};
 use crate::domain::task::tests::{TASK, command, facts};
 use crate::domain::task::{decide, evolve};
-use crate::domain::{Family, StreamKey};
-use crate::kernel::ids::{Incarnation, MachineId, RuntimeId, UserId};
+use crate::domain::{Family, StreamKey, Via};
+use crate::kernel::ids::{CommandId, Incarnation, MachineId, RuntimeId, UserId};
 
 /// Numbers of [`command`].
 const CLAIM: usize = 0;
@@ -28,8 +28,15 @@ enum Done {
     Task(usize, u32),
     Expire,
     Daemon(DaemonEvent),
+    /// The daemon told it.
+    Report(usize, u32),
+    /// Its machine is given up for that reason, and that becomes of the task in the same append.
+    GiveUp(&'static str, usize),
 }
-use Done::{Daemon, Expire, Task as Told};
+use Done::{Daemon, Expire, GiveUp, Report, Task as Told};
+
+const GRACE_OVER: &str = "reconnect_grace_over";
+const BY_MEMBER: &str = "by_member";
 
 fn second(second: i64) -> Timestamp {
     Timestamp::from_second(second).expect("a small number")
@@ -39,34 +46,47 @@ fn second(second: i64) -> Timestamp {
 fn history(all: &[(i64, Done)]) -> Vec<Envelope> {
     let (mut state, mut told, mut position, mut version) = (None, Vec::new(), 0_i64, 0);
     let queue = (0, TaskCommand::Queue(facts()));
-    let mut tell = |at: i64, command: TaskCommand, told: &mut Vec<Envelope>| {
+    let mut tell = |at: i64, n: usize, via: Via, command: TaskCommand, told: &mut Vec<Envelope>| {
         let decided = decide::decide(state.as_ref(), command).unwrap_or_default();
         for event in decided {
             state = evolve::evolve(TASK, state.take(), &event);
             (position, version) = (position + 1, version + 1);
-            let event = envelope(position, evolve::stream(TASK), version, Event::Task(event));
-            told.push(Envelope { recorded_at: Some(second(at)), ..event });
+            let mut event = envelope(position, evolve::stream(TASK), version, Event::Task(event));
+            (event.recorded_at, event.command_id, event.actor.via) = (Some(second(at)), written_by(n), via);
+            told.push(event);
         }
     };
     let daemon = StreamKey { family: Family::Daemon, id: id(90) };
-    let of_daemon = |at: i64, event: DaemonEvent| {
+    let of_daemon = |at: i64, n: usize, event: DaemonEvent| {
         let event = envelope(1, daemon, 1, Event::Daemon(event));
-        Envelope { recorded_at: Some(second(at)), ..event }
+        Envelope { recorded_at: Some(second(at)), command_id: written_by(n), ..event }
     };
-    told.push(of_daemon(0, registered()));
-    tell(queue.0, queue.1, &mut told);
-    for (at, done) in all {
+    told.push(of_daemon(0, all.len(), registered()));
+    tell(queue.0, all.len() + 1, Via::Web, queue.1, &mut told);
+    for (n, (at, done)) in all.iter().enumerate() {
         match done {
-            Told(n, generation) => tell(*at, command(*n, *generation), &mut told),
+            Told(c, generation) => tell(*at, n, Via::Policy, command(*c, *generation), &mut told),
+            Report(c, generation) => tell(*at, n, Via::Daemon, command(*c, *generation), &mut told),
             Expire => {
                 let reason = "queued_expired".to_owned();
                 let ending = Ending::default();
-                tell(*at, TaskCommand::Fail { generation: None, reason, detail: None, ending }, &mut told);
+                let fail = TaskCommand::Fail { generation: None, reason, detail: None, ending };
+                tell(*at, n, Via::Policy, fail, &mut told);
             }
-            Daemon(event) => told.push(of_daemon(*at, event.clone())),
+            Daemon(event) => told.push(of_daemon(*at, n, event.clone())),
+            GiveUp(reason, c) => {
+                let dead = DeclaredDead { reason: (*reason).to_owned(), last_seen: None };
+                told.push(of_daemon(*at, n, DaemonEvent::DeclaredDead(dead)));
+                let via = if *reason == BY_MEMBER { Via::Cli } else { Via::Policy };
+                tell(*at, n, via, command(*c, 1), &mut told);
+            }
         }
     }
     told
+}
+
+fn written_by(n: usize) -> CommandId {
+    CommandId(id(1_000 + n as u128))
 }
 
 fn registered() -> DaemonEvent {
@@ -211,7 +231,7 @@ fn a_longer_grace_saves_what_ran_where_the_machine_was_back_in_time() {
     use Parameter::ReconnectGrace;
     let lost_at_100 = |back_at: Option<i64>| {
         let mut life = running();
-        life.extend([(70, Daemon(silent_since(10))), (100, Told(LOSE, 1))]);
+        life.extend([(70, Daemon(silent_since(10))), (100, GiveUp(GRACE_OVER, LOSE))]);
         life.extend(back_at.map(|at| (at, Daemon(back()))));
         life
     };
@@ -223,6 +243,60 @@ fn a_longer_grace_saves_what_ran_where_the_machine_was_back_in_time() {
     assert_eq!(asked(ReconnectGrace, 50, &lost_at_100(None)), [], "lost the same, sooner");
     let open = [(ReconnectGrace, 2_010, Instead::WaitsOn, failed())];
     assert_eq!(asked(ReconnectGrace, 2_000, &lost_at_100(None)), open);
+}
+
+/// The grace had no part in it: a longer one wouldn't have kept the task, only a much shorter one would have
+/// fired before the person did.
+#[test]
+fn what_a_person_lost_is_no_doing_of_the_grace() {
+    use Parameter::ReconnectGrace;
+    let given_up = || {
+        let mut life = running();
+        life.extend([(70, Daemon(silent_since(10))), (100, GiveUp(BY_MEMBER, LOSE)), (200, Daemon(back()))]);
+        life
+    };
+    assert_eq!(asked(ReconnectGrace, 3_600, &given_up()), []);
+    assert_eq!(asked(ReconnectGrace, 95, &given_up()), []);
+    let failed = Some("task.failed".to_owned());
+    let sooner = [(ReconnectGrace, 60, fails("runtime_offline"), failed)];
+    assert_eq!(asked(ReconnectGrace, 50, &given_up()), sooner);
+    // Its daemon said so itself: it had been started for other providers.
+    let mut life = running();
+    life.extend([(70, Daemon(silent_since(10))), (90, Report(LOSE, 1)), (95, Daemon(back()))]);
+    assert_eq!(asked(ReconnectGrace, 3_600, &life), []);
+}
+
+/// What a lost machine had claimed goes back for its loss, however long a receipt may take.
+#[test]
+fn what_a_lost_machine_had_claimed_is_no_doing_of_the_receipts_timer() {
+    use Parameter::{ClaimReceipt, ReconnectGrace};
+    let promoted =
+        || vec![(1, Told(CLAIM, 1)), (2, Told(RECEIVE, 1)), (3, Told(PARK, 1)), (9, Told(PROMOTE, 1))];
+    for reason in [GRACE_OVER, BY_MEMBER] {
+        for (begun, does, instead) in [
+            (vec![(9, Told(CLAIM, 1))], RELEASE, Instead::ClaimReleased),
+            (promoted(), UNANSWERED, Instead::ParkedAgain),
+        ] {
+            let mut life = begun;
+            life.extend([(70, Daemon(silent_since(10))), (100, GiveUp(reason, does))]);
+            assert_eq!(asked(ClaimReceipt, 3_600, &life), [], "{reason}");
+            let sooner = asked(ClaimReceipt, 20, &life);
+            assert!(
+                matches!(&sooner[..], [(ClaimReceipt, 29, told, Some(_))] if *told == instead),
+                "{sooner:?}"
+            );
+            // The grace had a part in it where it was over: what comes of a claim that is kept isn't known.
+            life.push((200, Daemon(back())));
+            let kept: Vec<Instead> =
+                asked(ReconnectGrace, 300, &life).into_iter().map(|(_, _, instead, _)| instead).collect();
+            let by_grace = if reason == GRACE_OVER { vec![Instead::WaitsOn] } else { Vec::new() };
+            assert_eq!(kept, by_grace, "{reason}");
+        }
+    }
+    // Its daemon gave the promotion back.
+    let mut life = promoted();
+    life.push((40, Report(UNANSWERED, 1)));
+    assert_eq!(asked(ClaimReceipt, 3_600, &life), []);
 }
 
 proptest! {

@@ -31,13 +31,30 @@ pub(super) fn note(wait: &mut Option<Wait>, happened: &TaskEvent, at: Timestamp)
     }
 }
 
-/// Whether what is recorded is this timer's own doing.
-pub(super) fn is_firing(parameter: Parameter, happened: &TaskEvent) -> bool {
-    match (parameter, happened) {
-        (Parameter::QueuedTtl, TaskEvent::Failed(e)) => e.reason == "queued_expired",
-        (Parameter::ReconnectGrace, TaskEvent::Failed(e)) => e.reason == "runtime_offline",
-        (Parameter::ClaimReceipt, TaskEvent::ClaimReleased(e)) => e.reason == "no_receipt",
-        (Parameter::ClaimReceipt, TaskEvent::Parked(e)) => e.because == ParkedBecause::PromotionUnanswered,
+/// Whose doing what is recorded is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Doing {
+    /// A rule's of the server's clock, for this task alone.
+    Timer,
+    /// The loss of its machine, which was silent for longer than the grace.
+    GraceOver,
+    /// Somebody's: no timer had a part in it.
+    Somebody,
+}
+
+/// Whether what is recorded is this timer's own doing. Reasons alone don't tell: a person gives a machine up too,
+/// and what a lost machine had claimed goes back without its time being over.
+pub(super) fn is_firing(parameter: Parameter, happened: &TaskEvent, doing: Doing) -> bool {
+    let unconfirmed = match happened {
+        TaskEvent::ClaimReleased(e) => e.reason == "no_receipt",
+        TaskEvent::Parked(e) => e.because == ParkedBecause::PromotionUnanswered,
+        _ => false,
+    };
+    let failed = |code: &str| matches!(happened, TaskEvent::Failed(e) if e.reason == code);
+    match (parameter, doing) {
+        (Parameter::QueuedTtl, Doing::Timer) => failed("queued_expired"),
+        (Parameter::ReconnectGrace, Doing::GraceOver) => failed("runtime_offline") || unconfirmed,
+        (Parameter::ClaimReceipt, Doing::Timer) => unconfirmed,
         _ => false,
     }
 }

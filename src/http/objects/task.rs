@@ -1,19 +1,22 @@
 //! Tasks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::{Loaded, Texts, ids, load, load_one};
-use crate::domain::directory::{self, Directory};
+use crate::domain::directory::{self, Directory, LockBlocked};
+use crate::domain::task::failure::{self, Again};
 use crate::domain::task::{
-    self, Ending, Outcome, ParkedBecause, Phase, Queued, Status, Task, TaskEvent, Trigger, Usage, failure,
+    self, Ending, Outcome, ParkedBecause, Phase, Queued, Status, Task, TaskEvent, Trigger, Usage,
 };
 use crate::domain::{ContentRef, Event};
+use crate::fold::runtime_presence::DaemonRow;
 use crate::http::App;
 use crate::http::error::ApiError;
 use crate::kernel::ids::{DirectoryId, TaskId, WorkspaceId};
+use crate::readmodel::{runtime_presence, task_status};
 use crate::wire::api;
 
 /// Tasks.
@@ -45,7 +48,8 @@ pub async fn task_values(
 ) -> Result<Vec<api::Task>, ApiError> {
     let texts = Texts::load(app, ids(tasks.iter().flat_map(|task| task_texts(task)))).await?;
     let waits = Waits::load(app, workspace, tasks).await?;
-    Ok(tasks.iter().map(|task| task_value(workspace, task, &texts, &waits)).collect())
+    let helps = Helps::load(app, workspace, tasks).await?;
+    Ok(tasks.iter().map(|task| task_value(workspace, task, &texts, &waits, &helps)).collect())
 }
 
 /// What a task that is over said last: its output, or what went wrong exactly; none when it said nothing.
@@ -92,13 +96,14 @@ impl Waits {
             .into_iter()
             .filter_map(|it| Some((DirectoryId(it.events.first()?.stream.id), it.state)))
             .collect();
-        let holders: Vec<TaskId> = directories
-            .values()
-            .filter_map(|directory| directory.holder.as_ref())
-            .map(|holder| holder.who.task)
-            .collect();
-        let names = self::tasks(app, workspace, &holders).await?;
-        let names = names.into_iter().map(|task| (task.state.id, task.state.name())).collect();
+        let holders = directories.values().filter_map(|directory| directory.holder.as_ref());
+        let named = holders.flat_map(|holder| {
+            [Some(holder.who.task), holder.blocked.as_ref().and_then(LockBlocked::by_task)]
+        });
+        let named: Vec<TaskId> = named.flatten().collect();
+        let names = task_status::of_ids(&app.store, &app.registry, named).await?;
+        let names = names.into_iter().filter(|found| found.workspace == workspace);
+        let names = names.map(|found| (found.row.id, found.row.name)).collect();
         Ok(Self { directories, names })
     }
 
@@ -110,18 +115,24 @@ impl Waits {
         });
         let (parked, since) = parked?;
         let directory = claim.directory.and_then(|id| self.directories.get(&id));
-        let holder = directory
-            .and_then(|directory| directory.holder.as_ref())
-            .map(|holder| holder.who.task)
-            .filter(|holder| *holder != task.state.id);
+        let holds = directory.and_then(|directory| directory.holder.as_ref());
+        let (own, other) = match holds {
+            Some(holder) if holder.who.task == task.state.id => (Some(holder), None),
+            other => (None, other),
+        };
+        let holder = other.map(|holder| holder.who.task);
+        let lock = own.and_then(|holder| holder.blocked.as_ref());
+        let name = |task: TaskId| self.names.get(&task).cloned();
         let place = directory.and_then(|directory| directory.place_in_line(task.state.id)).unwrap_or(0);
         Some(api::Waiting {
             directory_id: parked.directory,
             label: parked.label.clone(),
             holder_task_id: holder,
-            holder_name: holder.and_then(|holder| self.names.get(&holder).cloned()),
+            holder_name: holder.and_then(name),
             place,
             because: because(parked.because).to_owned(),
+            locked_by: lock.map(|lock| lock.who(|task| name(task).unwrap_or_else(|| task.to_string()))),
+            locked_by_task_id: lock.and_then(LockBlocked::by_task),
             since,
         })
     }
@@ -174,7 +185,13 @@ impl Times {
     }
 }
 
-fn task_value(workspace: WorkspaceId, task: &Loaded<Task>, texts: &Texts, waits: &Waits) -> api::Task {
+fn task_value(
+    workspace: WorkspaceId,
+    task: &Loaded<Task>,
+    texts: &Texts,
+    waits: &Waits,
+    helps: &Helps,
+) -> api::Task {
     let state = &task.state;
     let facts = &state.facts;
     let times = Times::of(task);
@@ -216,7 +233,7 @@ fn task_value(workspace: WorkspaceId, task: &Loaded<Task>, texts: &Texts, waits:
         relative_work_dir: work_dir(task).map(|path| shown_work_dir(workspace, state.id, path)),
         result,
         error,
-        failure: reason.as_deref().and_then(in_words),
+        failure: reason.as_deref().and_then(|code| helps.of(state, code)),
         failure_reason: reason,
         usage: times.usage.into_values().flatten().collect(),
         retry_of_task_id: retry_of,
@@ -245,13 +262,40 @@ fn ended(phase: &Phase) -> (Option<String>, Option<&Ending>) {
     }
 }
 
-fn in_words(code: &str) -> Option<api::Failure> {
-    failure::find(code).map(|known| api::Failure {
-        code: known.code.to_owned(),
-        sentence: known.sentence.to_owned(),
-        next_step: known.next_step.to_owned(),
-        retryable: known.retryable,
-    })
+/// What the next step of a failed task hangs on: where the run in its stead stands, and which daemons are there.
+struct Helps {
+    retries: BTreeMap<TaskId, Status>,
+    there: BTreeSet<String>,
+}
+
+impl Helps {
+    async fn load(app: &App, workspace: WorkspaceId, tasks: &[Loaded<Task>]) -> Result<Self, ApiError> {
+        let failed: Vec<&Task> =
+            tasks.iter().map(|task| &task.state).filter(|task| task.status() == Status::Failed).collect();
+        if failed.is_empty() {
+            return Ok(Self { retries: BTreeMap::new(), there: BTreeSet::new() });
+        }
+        let retries: Vec<TaskId> = failed.iter().filter_map(|task| task.retried_by).collect();
+        let retries = task_status::of_ids(&app.store, &app.registry, retries).await?;
+        let retries = retries.into_iter().filter(|found| found.workspace == workspace);
+        let daemons = runtime_presence::daemons(&app.store, &app.registry, workspace).await?;
+        let there = daemons.into_iter().map(|found| found.row).filter(DaemonRow::is_there);
+        Ok(Self {
+            retries: retries.map(|found| (found.row.id, found.row.status)).collect(),
+            there: there.map(|row| row.daemon).collect(),
+        })
+    }
+
+    fn of(&self, task: &Task, code: &str) -> Option<api::Failure> {
+        let retry = task.retried_by.and_then(|by| self.retries.get(&by).copied());
+        let again = Again::of(task.retried_by.is_some(), retry);
+        failure::find(code).map(|known| api::Failure {
+            code: known.code.to_owned(),
+            sentence: known.sentence.to_owned(),
+            next_step: known.next_step(again, self.there.contains(&task.facts.daemon)).to_owned(),
+            retryable: known.retryable,
+        })
+    }
 }
 
 fn for_public_clients(facts: &Queued, retry_of: Option<TaskId>) -> Map<String, Value> {

@@ -42,9 +42,10 @@ pub fn task_row(task: &api::Task, titles: &BTreeMap<IssueId, String>) -> TaskRow
         "running" => task.started_at,
         _ => task.completed_at,
     };
-    let waits_for = task.waiting.as_ref().map(|waiting| match &waiting.holder_name {
-        Some(holder) => format!("waits for {}, which {holder} has", waiting.label),
-        None => format!("waits for {}", waiting.label),
+    let waits_for = task.waiting.as_ref().map(|waiting| match (&waiting.holder_name, &waiting.locked_by) {
+        (Some(holder), _) => format!("waits for {}, which {holder} has", waiting.label),
+        (None, Some(lock)) => format!("waits for {}, which {lock} has locked", waiting.label),
+        (None, None) => format!("waits for {}", waiting.label),
     });
     let sentence = task.failure.as_ref().map(|failure| failure.sentence.clone());
     TaskRow {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use multica::kernel::limits::{Limits, Millis};
 use serde_json::json;
 
-use super::client::{Scene, Served, limits};
+use super::client::{Scene, Served, limits, registration};
 use crate::support::eventually;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -126,6 +126,12 @@ async fn a_machine_that_was_given_up_is_told_to_stop_what_it_left() {
     assert_eq!(directory["holder"], json!(null));
     assert_eq!(directory["stopping"][0]["name"], "LOCA-1#1");
     assert!(served.cli(&["directory", "show", "game"]).await.contains("LOCA-1#1  given up"));
+    assert!(served.cli(&["directory", "list"]).await.contains("free, LOCA-1#1 is being stopped"));
+    let shown = served.get(&format!("/api/tasks/{lost}")).await.is(200);
+    assert!(
+        shown["failure"]["next_step"].as_str().unwrap().starts_with("Start its daemon again;"),
+        "{shown:#}"
+    );
     let explained = served.get(&format!("/api/tasks/{lost}/explain")).await.is(200);
     assert!(explained["causes"].to_string().contains("was told to stop what it left"), "{explained:#}");
     let (_, said) = served.cli_refused(&["task", "cancel", "LOCA-1#1"]).await;
@@ -288,5 +294,80 @@ async fn a_directory_of_a_daemon_that_nobody_knows_is_attached_with_a_warning() 
     let path = format!("/api/projects/{}/resources", scene.project);
     let attached = scene.served.post(&path, &body).await.is(201);
     assert!(attached["warnings"][0].as_str().is_some_and(|said| said.contains("`nosuch`")), "{attached:#}");
+    scene.finish().await;
+}
+
+/// A run of ours that wasn't stopped yet isn't "another program" to anybody who looks.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_keeps_a_task_out_is_named_by_its_task_wherever_one_looks() {
+    let scene = Scene::new().await;
+    let served = &scene.served;
+    let (lost, _) = scene.running("One").await;
+    served.post("/api/daemons/machine-1/declare-dead", &json!({})).await.is(200);
+    served
+        .post("/api/daemon/register", &registration(served, scene.machine, scene.incarnation))
+        .await
+        .is(200);
+    // Both the run in its stead and the new task are there to be claimed.
+    let second = scene.issue("Two").await;
+    let claimed = scene.claim(2).await;
+    assert!(claimed.iter().any(|task| task["id"] == second.as_str()), "{claimed:#?}");
+    scene.report(&second, 1, 1, "receipt", json!({})).await.is(200);
+    assert_eq!(scene.enter(&second, 1, 2).await.is(200)["grant"]["grant"], "acquired");
+    let lock = json!({"state": "blocked", "pid": 4625, "program": "multica", "task": lost});
+    let report = json!({"directory": scene.directory(), "lock": lock});
+    scene.report(&second, 1, 3, "directory-lock", report).await.is(200);
+
+    let who = "LOCA-1#1 (process 4625)";
+    let shown = served.get(&format!("/api/tasks/{second}")).await.is(200);
+    assert_eq!(shown["waiting"]["locked_by"], who);
+    assert_eq!(shown["waiting"]["locked_by_task_id"], lost.as_str());
+    for words in [vec!["task", "list"], vec!["task", "show", "LOCA-2#1"], vec!["task", "history", "LOCA-2#1"]]
+    {
+        let told = served.cli(&words).await;
+        assert!(told.contains(who) && !told.contains("another program"), "{told}");
+    }
+    scene.finish().await;
+}
+
+/// A directory's paths are one place: what was given up by one of them is at work by the others too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_was_given_up_is_told_by_each_path_of_its_directory() {
+    let scene = Scene::new().await;
+    let served = &scene.served;
+    let (first, generation) = scene.running("One").await;
+    scene.report(&first, generation, 9, "complete", json!({"output": "x"})).await.is(200);
+    let lost = scene.issue("Two").await;
+    scene.claim(1).await;
+    scene.report(&lost, 1, 1, "receipt", json!({})).await.is(200);
+    assert_eq!(scene.enter_by("/mnt/game", "b", &lost, 1, 2).await.is(200)["grant"]["grant"], "acquired");
+    scene.report(&lost, 1, 3, "start", json!({})).await.is(200);
+    let elsewhere = scene.issue("Three").await;
+    scene.claim(1).await;
+    scene.report(&elsewhere, 1, 1, "receipt", json!({})).await.is(200);
+    assert_eq!(
+        scene.enter_by("/mnt/old", "before", &elsewhere, 1, 2).await.is(200)["grant"]["grant"],
+        "acquired"
+    );
+    scene.report(&elsewhere, 1, 3, "start", json!({})).await.is(200);
+    scene.report(&elsewhere, 1, 4, "complete", json!({"output": "z"})).await.is(200);
+
+    // Two daemons are on that machine: the one whose task is there is named, else the first.
+    let mut other = registration(served, scene.machine, uuid::Uuid::now_v7());
+    other["daemon_id"] = json!("zz");
+    served.post("/api/daemon/register", &other).await.is(200);
+    let held = served.get(&format!("/api/directories/{}", scene.directory())).await.is(200);
+    assert_eq!((&held["holder"]["task_id"], &held["daemon_id"]), (&json!(lost), &json!("machine-1")));
+
+    served.post("/api/daemons/machine-1/declare-dead", &json!({})).await.is(200);
+    let listed = served.get("/api/directories").await.is(200);
+    for (path, told) in [("/srv/game", true), ("/mnt/game", true), ("/mnt/old", false)] {
+        let all = listed["directories"].as_array().unwrap();
+        let one = all.iter().find(|one| one["path"] == path).unwrap_or_else(|| panic!("{path}: {listed:#}"));
+        assert_eq!(one["stopping"][0]["task_id"] == lost.as_str(), told, "{path}: {listed:#}");
+        assert_eq!((&one["holder"], &one["daemon_id"]), (&json!(null), &json!("machine-1")), "{path}");
+    }
+    let one = served.get(&format!("/api/directories/{}", scene.directory())).await.is(200);
+    assert_eq!(one["stopping"][0]["task_id"], lost.as_str());
     scene.finish().await;
 }

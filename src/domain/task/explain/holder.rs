@@ -43,7 +43,12 @@ pub(super) fn behind(link: &Link, facts: &Facts<'_>) -> Behind {
             )
         }
         Status::WaitingLocalDirectory => {
-            (format!("{name} waits itself: another program has locked the directory"), None)
+            let lock = facts.directory.and_then(|directory| directory.holder.as_ref()?.blocked.as_ref());
+            let locked = lock.map_or_else(
+                || "another program has locked the directory".to_owned(),
+                |lock| super::locked(lock, facts),
+            );
+            (format!("{name} waits itself: {locked}"), None)
         }
         Status::Dispatched | Status::Queued | Status::Deferred => {
             (format!("{name} is getting ready there"), None)

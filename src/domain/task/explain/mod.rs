@@ -11,9 +11,9 @@ mod holder;
 use jiff::{SignedDuration, Timestamp};
 
 use super::event::ParkedBecause;
-use super::failure;
+use super::failure::{self, Again};
 use super::state::{Claim, Fact, Outcome, Phase, Task};
-use crate::domain::directory::LockingRun;
+use crate::domain::directory::{LockBlocked, LockingRun};
 use crate::domain::sentence::{Link, ordinal};
 use crate::kernel::ids::{DirectoryId, TaskId};
 
@@ -232,7 +232,7 @@ fn dispatched(task: &Task, claim: &Claim, facts: &Facts<'_>) -> Explanation {
             format!("the daemon confirms; without that {after} in a few seconds"),
         )
     } else if let Some(blocked) = foreign_lock(task, facts) {
-        (blocked, "that program lets the directory go; until then the task is parked".to_owned())
+        (blocked, "whoever has the lock lets the directory go; until then the task is parked".to_owned())
     } else if claim.place.is_none() && facts.stalled && facts.daemon.online {
         commands.push("multica daemon logs".to_owned());
         commands.push(format!("multica task cancel {}", task.name()));
@@ -271,15 +271,18 @@ fn dispatched(task: &Task, claim: &Claim, facts: &Facts<'_>) -> Explanation {
 /// Who keeps the task out of the directory that it holds.
 fn foreign_lock(task: &Task, facts: &Facts<'_>) -> Option<String> {
     let holder = facts.directory?.holder.as_ref().filter(|holder| holder.who.task == task.id)?;
-    let blocked = holder.blocked.as_ref()?;
-    let who = blocked.who(|id| task_link(id, facts).label);
-    Some(match &blocked.run {
+    Some(locked(holder.blocked.as_ref()?, facts))
+}
+
+fn locked(lock: &LockBlocked, facts: &Facts<'_>) -> String {
+    let who = lock.who(|id| task_link(id, facts).label);
+    match &lock.run {
         Some(LockingRun::Task { .. }) => {
             format!("{who} has locked the directory: its machine hasn't stopped it yet")
         }
         Some(LockingRun::Elsewhere {}) => format!("{who} has locked the directory"),
         None => format!("{who} has locked the directory, and isn't one of ours"),
-    })
+    }
 }
 
 fn parked(task: &Task, claim: &Claim, facts: &Facts<'_>) -> Explanation {
@@ -413,7 +416,8 @@ fn ended(task: &Task, outcome: &Outcome, claim: Option<&Claim>, facts: &Facts<'_
         Outcome::Cancelled { reason: Some(code) } => format!("{name} was cancelled: {}", words(code)),
         Outcome::Failed { reason, .. } => {
             if let Some(known) = failure::find(reason) {
-                advice.push(known.next_step.to_owned());
+                let again = Again::of(task.retried_by.is_some(), facts.retry);
+                advice.push(known.next_step(again, facts.daemon.online).to_owned());
             }
             commands.push(format!("multica task logs {name}"));
             format!("{name} failed: {}", words(reason))

@@ -8,6 +8,7 @@ use crate::domain::sentence::NoNames;
 use crate::domain::task::explain::{
     AgentFacts, DaemonFacts, Explanation, Facts, HolderFacts, Since, Terms, explain,
 };
+use crate::domain::task::failure::Again;
 use crate::kernel::ids::MachineId;
 
 const TERMS: Terms = Terms {
@@ -258,10 +259,52 @@ fn a_failed_task_s_advice_is_no_cause_of_its_failure() {
     let failed = TaskEvent::Failed(failed("agent_error.process_failure"));
     let task = given(dispatched().into_iter().chain([failed])).state();
     let explanation = explain(&task, &facts_of(None, 0b111));
-    let step = failure::find("agent_error.process_failure").expect("known").next_step;
+    let step = failure::find("agent_error.process_failure").expect("known").next_step(Again::None, true);
     assert_eq!(explanation.advice, [step]);
     assert!(explanation.causes.iter().all(|cause| cause.sentence != step), "{explanation:?}");
     assert!(explanation.commands.contains(&"multica task logs GAME-12#3".to_owned()), "{explanation:?}");
+}
+
+/// A run that isn't tried again by itself isn't said to be, however its daemon stands.
+#[test]
+fn what_helps_a_lost_run_hangs_on_its_retry_and_on_its_daemon() {
+    let lost = || running().into_iter().chain([TaskEvent::Failed(failed("runtime_offline"))]);
+    let retried = TaskEvent::Retried(Retried { by: TaskId(id(9)) });
+    let advice = |events: Vec<TaskEvent>, retry, bits| {
+        explain(&given(events).state(), &Facts { retry, ..facts_of(None, bits) }).advice.join(" ")
+    };
+    let (away, there) = (0b001, 0b111);
+    assert_eq!(advice(lost().collect(), None, away), "Start its daemon again, then rerun the issue.");
+    assert_eq!(advice(lost().collect(), None, there), "Rerun the issue if it is still wanted.");
+    let again = |retry, bits| advice(lost().chain([retried.clone()]).collect(), Some(retry), bits);
+    assert!(
+        again(Status::Queued, away).contains("Start its daemon again; the task is tried again by itself")
+    );
+    assert_eq!(again(Status::Running, there), "Nothing: it is tried again by itself.");
+    assert_eq!(again(Status::Failed, away), "Look at the run that took its place.");
+}
+
+/// Who is behind a task that another one keeps out hears by whom.
+#[test]
+fn who_keeps_the_holder_out_is_named_to_those_who_wait_behind_it() {
+    let task = given(waiting(ParkedBecause::Held)).state();
+    let mut directory = queue_of(&[TaskId(id(9)), TASK]);
+    let lock = directory::LockBlocked {
+        task: TaskId(id(9)),
+        pid: Some(9),
+        program: None,
+        run: Some(directory::LockingRun::Task { task: TaskId(id(91)) }),
+    };
+    directory = directory::state::evolve(directory, &directory::DirectoryEvent::LockBlocked(lock));
+    let holder = HolderFacts {
+        status: Status::WaitingLocalDirectory,
+        last_output: None,
+        daemon: "desktop".to_owned(),
+        machine: DaemonFacts { known: true, online: true, runtime_online: true, ..DaemonFacts::default() },
+    };
+    let explained = explain(&task, &Facts { holder: Some(holder), ..facts_of(directory.as_ref(), 0b111) });
+    let named = "waits itself: task 0000005b (process 9) has locked the directory";
+    assert!(explained.causes.iter().any(|cause| cause.sentence.contains(named)), "{explained:?}");
 }
 
 proptest! {
