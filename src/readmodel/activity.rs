@@ -466,13 +466,20 @@ fn directory_of(event: &Envelope) -> Option<DirectoryId> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::directory::{DirectoryEvent, LockBlocked, LockingRun};
     use crate::domain::schemas::samples;
     use crate::domain::spec::{envelope, id};
 
     /// Else its sentence calls it by the end of its id.
     #[test]
     fn each_task_that_a_sentence_names_is_among_those_whose_names_are_loaded() {
-        for event in samples() {
+        let by_ours = DirectoryEvent::LockBlocked(LockBlocked {
+            task: TaskId(id(1)),
+            pid: None,
+            program: None,
+            run: Some(LockingRun::Task { task: TaskId(id(4)) }),
+        });
+        for event in samples().into_iter().chain([by_ours.into()]) {
             let stream = StreamKey::new(event.family(), id(1));
             let event = envelope(1, stream, 1, event);
             let loaded = tasks_of(&event);

@@ -88,10 +88,6 @@ pub(crate) fn samples() -> Vec<DirectoryEvent> {
         acquired(1, 1),
         queued(2, 2, Some(1)),
         DirectoryEvent::LockBlocked(blocked(1)),
-        DirectoryEvent::LockBlocked(LockBlocked {
-            run: Some(LockingRun::Task { task: task(4) }),
-            ..blocked(1)
-        }),
         DirectoryEvent::LockTaken(LockTaken { task: task(1) }),
         released(1),
         DirectoryEvent::Promoted(Promoted { task: task(2) }),
