@@ -2,8 +2,8 @@
 //!
 //! Invariants: what a machine that comes back has no record of ends in the same append, because nobody will ever
 //! report it; only the first registration of a process concludes so (later, claims may be on their way to it), and
-//! only one that lists its claims; what waits for a directory keeps its place. One that waited on
-//! the machine for a foreign lock is called again, or ends too when it can't be: nobody waits there any more.
+//! only one that lists its claims; what waits for a directory keeps its place, who waited on the
+//! machine for a foreign lock too: it is called again, because nobody waits there any more.
 //!
 //! Not here: machines that don't come back (`task_sweep`), what ends with a task (`task_outcome`).
 
@@ -11,10 +11,11 @@ use serde_json::json;
 
 use super::daemon_write::tell;
 use super::decision::{Decided, Decision, Halt, View};
-use super::directory_promote::{promote, promote_first};
+use super::directory_promote::promote_first;
 use super::draft::Draft;
 use super::load;
 use super::task_outcome::{Failure, fail};
+use super::task_report::back_in_line;
 use crate::domain::daemon::{DaemonCommand, Registration};
 use crate::domain::directory::DirectoryCommand;
 use crate::domain::task::{Claim, Ending, ParkedBecause, Phase, Task};
@@ -59,24 +60,23 @@ impl DaemonRegister {
             let Some(Some(task)) = load::if_readable(draft.task(*id).map(|task| task.cloned()))? else {
                 continue;
             };
-            let lost = match self.left(&task, claims) {
-                Left::Nothing => false,
-                Left::Run => true,
-                Left::Wait(directory) => {
-                    !load::if_readable(promote(draft, directory, *id, self.daemon_slots))?.unwrap_or(false)
+            match self.left(&task, claims) {
+                Left::Nothing => {}
+                Left::Run => {
+                    let failure = Failure {
+                        generation: None,
+                        reason: INTERRUPTED,
+                        detail: None,
+                        ending: Ending::default(),
+                        retry: *retry,
+                        last_word: None,
+                    };
+                    load::if_readable(fail(draft, *id, failure))?;
+                    forgotten.push(*id);
                 }
-            };
-            if lost {
-                let failure = Failure {
-                    generation: None,
-                    reason: INTERRUPTED,
-                    detail: None,
-                    ending: Ending::default(),
-                    retry: *retry,
-                    last_word: None,
-                };
-                load::if_readable(fail(draft, *id, failure))?;
-                forgotten.push(*id);
+                Left::Wait => {
+                    load::if_readable(back_in_line(draft, *id, self.daemon_slots))?;
+                }
             }
         }
         for (directory, task) in self.directories.iter().filter(|(_, task)| forgotten.contains(task)) {
@@ -97,7 +97,7 @@ impl DaemonRegister {
             // Without a receipt its own clock ends it, or the order to go on is given again.
             Phase::Dispatched(claim) | Phase::Running(claim) if forgotten(claim) => Left::Run,
             Phase::Parked(claim) if claim.parked == Some(ParkedBecause::ForeignLock) && forgotten(claim) => {
-                claim.directory.map_or(Left::Run, Left::Wait)
+                Left::Wait
             }
             Phase::Queued
             | Phase::Dispatched(_)
@@ -126,6 +126,6 @@ enum Left {
     Nothing,
     /// A run that nobody will report.
     Run,
-    /// A directory granted to it, and a wait for a foreign lock there that nobody will tell the end of.
-    Wait(DirectoryId),
+    /// A granted directory, and a wait for a foreign lock there whose end nobody will tell.
+    Wait,
 }
