@@ -65,6 +65,8 @@ pub struct Served {
 pub fn limits() -> Limits {
     Limits {
         sweep: Millis(50),
+        // A machine that is played here sends no heartbeats, and a test may take longer than a minute.
+        unreachable: Millis(600_000),
         claim_receipt: Millis(60_000),
         claim_poll: Millis(300),
         order_poll: Millis(300),
