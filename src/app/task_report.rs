@@ -195,22 +195,9 @@ pub fn unanswered(draft: &mut Draft<'_>, id: TaskId, daemon_slots: u32) -> Resul
     let task = draft.needed_task(id)?;
     let Phase::Dispatched(claim) = &task.phase else { return Ok(()) };
     let Some(directory) = claim.directory.filter(|_| claim.promoted) else { return Ok(()) };
-    draft.tell_directory(directory, DirectoryCommand::Requeue { task: id })?;
-    let (label, place) = draft
-        .directory(directory)?
-        .map(|state| (state.place.label.clone(), state.place_in_line(id).unwrap_or(0)))
-        .unwrap_or_default();
-    let park = TaskCommand::Park {
-        generation: claim.generation,
-        directory,
-        label,
-        holder: None,
-        place: u32::try_from(place).unwrap_or(u32::MAX),
-        because: ParkedBecause::PromotionUnanswered,
-    };
-    draft.tell_task(id, park)?;
-    promote_first(draft, directory, daemon_slots, Some(id))?;
-    Ok(())
+    requeue(draft, id, claim.generation, directory, ParkedBecause::PromotionUnanswered)?;
+    // Not to the one that has just not answered.
+    promote_first(draft, directory, daemon_slots, Some(id)).map(drop)
 }
 
 /// A task that holds a directory and waits for a foreign lock on it gives the directory up and waits at its old
@@ -222,22 +209,26 @@ pub fn back_in_line(draft: &mut Draft<'_>, id: TaskId, daemon_slots: u32) -> Res
     let task = draft.needed_task(id)?;
     let Phase::Parked(claim) = &task.phase else { return Ok(()) };
     let Some(directory) = claim.directory else { return Ok(()) };
+    requeue(draft, id, claim.generation, directory, ParkedBecause::Held)?;
+    promote_first(draft, directory, daemon_slots, None).map(drop)
+}
+
+/// A holder waits at its old place again.
+fn requeue(
+    draft: &mut Draft<'_>,
+    id: TaskId,
+    generation: u32,
+    directory: DirectoryId,
+    because: ParkedBecause,
+) -> Result<(), Halt> {
     draft.tell_directory(directory, DirectoryCommand::Requeue { task: id })?;
     let (label, place) = draft
         .directory(directory)?
         .map(|state| (state.place.label.clone(), state.place_in_line(id).unwrap_or(0)))
         .unwrap_or_default();
-    let park = TaskCommand::Park {
-        generation: claim.generation,
-        directory,
-        label,
-        holder: None,
-        place: u32::try_from(place).unwrap_or(u32::MAX),
-        because: ParkedBecause::Held,
-    };
-    draft.tell_task(id, park)?;
-    promote_first(draft, directory, daemon_slots, None)?;
-    Ok(())
+    let place = u32::try_from(place).unwrap_or(u32::MAX);
+    let park = TaskCommand::Park { generation, directory, label, holder: None, place, because };
+    draft.tell_task(id, park).map(drop)
 }
 
 /// The command of a report that concerns the task's stream alone.

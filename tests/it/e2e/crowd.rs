@@ -60,6 +60,17 @@ pub(super) fn extra_daemon(installation: &Installation, name: &str) -> ExtraDaem
     ExtraDaemon(child)
 }
 
+/// Waits until the server sees that daemon.
+pub(super) fn online(installation: &Installation, name: &str) {
+    eventually(Duration::from_secs(60), "the second machine", || {
+        let all = installation.daemons()?;
+        let there = all["daemons"]
+            .as_array()
+            .is_some_and(|all| all.iter().any(|one| one["daemon_id"] == name && one["status"] == "online"));
+        if there { Ok(()) } else { Err(all.to_string()) }
+    });
+}
+
 #[test]
 fn fifty_tasks_on_five_directories_by_three_daemons_never_meet() {
     let installation = Installation::start("crowd");

@@ -4,22 +4,12 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-use super::crowd::extra_daemon;
+use super::crowd::{extra_daemon, online};
 use super::installation::{Installation, eventually, signal};
 
 /// Exclusive: a second one beside it would fail. Each leaves its process id.
 const SCRIPT: &str = "set -C; : > .taken || exit 9; echo $$ >> ../agents; trap 'rm -f .taken; exit 1' TERM; \
     while [ ! -e ../go ]; do sleep 0.05; done; rm .taken";
-
-fn online(installation: &Installation, name: &str) {
-    eventually(Duration::from_secs(60), "the second machine", || {
-        let all = installation.daemons()?;
-        let there = all["daemons"]
-            .as_array()
-            .is_some_and(|all| all.iter().any(|one| one["daemon_id"] == name && one["status"] == "online"));
-        if there { Ok(()) } else { Err(all.to_string()) }
-    });
-}
 
 fn agents(installation: &Installation) -> Vec<i32> {
     let noted = fs::read_to_string(installation.base().join("code/agents")).unwrap_or_default();

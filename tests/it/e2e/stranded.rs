@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::crowd::extra_daemon;
+use super::crowd::{extra_daemon, online};
 use super::installation::{Installation, binary, eventually};
 
 #[test]
@@ -16,13 +16,7 @@ fn a_task_stranded_by_a_daemon_killed_while_it_prepares_is_explained_replayed_an
     installation.set("MULTICA_FAILPOINT", &format!("@{}", point.display()));
     installation.up();
     let mut far = extra_daemon(&installation, "far");
-    eventually(Duration::from_secs(60), "the second machine", || {
-        let all = installation.daemons()?;
-        let there = all["daemons"]
-            .as_array()
-            .is_some_and(|all| all.iter().any(|one| one["daemon_id"] == "far" && one["status"] == "online"));
-        if there { Ok(()) } else { Err(all.to_string()) }
-    });
+    online(&installation, "far");
 
     // Its agent works in a directory of that machine.
     let directory = installation.directory("game");
